@@ -1,0 +1,257 @@
+"""OutputCodeClassifier: the few lines that walk from labels to a class.
+
+labels --code--> targets --machine--> margins --decoder--> scores --> label
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from outcode import codes, decoders, dichotomies, machines
+from outcode._checks import Array, row_weights
+
+
+def _decoder_has_proba(clf: OutputCodeClassifier) -> bool:
+    decoder = getattr(clf, "decoder_", None) or decoders.resolve(clf.decoder)
+    if not hasattr(decoder, "proba"):
+        raise AttributeError(
+            f"The decoder {clf.decoder!r} gives scores but no probabilities: use one that has them."
+        )
+    return True
+
+
+class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
+    """Learn many classes with binary machines.
+
+    Parameters
+    ----------
+    code : str, Code or (n_classes, n_dichotomies) matrix of +1, -1, 0
+        How classes become codewords, rows in the order of the sorted labels.
+    machine : str, Machine or scikit-learn classifier
+        What learns each column.
+    decoder : str or Decoder
+        What turns margins into class scores.
+    n_jobs : int or None
+        Threads; None is all cores. The model does not depend on it.
+    random_state : int, RandomState or None
+        Seed of random codes and folds.
+    verbose : int
+        Show the columns done and the time left.
+
+    Attributes
+    ----------
+    classes_ : the sorted labels
+    code_ : (n_classes, n_dichotomies) int8
+    machine_, decoder_ : fitted
+    labels_ : (n_samples,) class indices of the training rows
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier(code="ovo", decoder="hinge").fit(X, y)
+    >>> clf.margins(X).shape, clf.decision_function(X).shape
+    ((150, 3), (150, 3))
+    """
+
+    def __init__(
+        self,
+        code: Any = "ova",
+        machine: Any = "svm",
+        decoder: Any = "hinge",
+        *,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.code = code
+        self.machine = machine
+        self.decoder = decoder
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(machines.resolve(self.machine)).input_tags
+        tags.input_tags.pairwise = inner.pairwise
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.allow_nan = inner.allow_nan
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OutputCodeClassifier:
+        """Train the machines on every column of the code, then the decoder."""
+        machine = machines.resolve(self.machine)
+        X, y = self._check_training(X, y, machine)
+        self.classes_, self.labels_ = _number_classes(y)
+        rng = check_random_state(self.random_state)
+        weight = machine.weigh(y, row_weights(sample_weight, len(y)))
+        self._check_classes(weight)
+        self.code_ = codes.resolve(
+            self.code, len(self.classes_), self.classes_, X, self.labels_, machine, rng
+        )
+        targets = dichotomies.targets(self.labels_, self.code_)
+        given = None if sample_weight is None and np.all(weight == 1.0) else weight
+        self._seed, self.sample_weight_ = int(rng.randint(2**31 - 1)), weight
+        source, fit = X, machine.fit
+        if hasattr(machine, "fit_gram"):
+            source, fit = machine.gram(X, targets, given, n_jobs=self.n_jobs), machine.fit_gram
+        self.machine_ = fit(source, targets, given, n_jobs=self.n_jobs, verbose=self.verbose)
+        self.decoder_ = decoders.resolve(self.decoder).fit(self._training(X, source))
+        return self
+
+    def margins(self, X: Any) -> Array:
+        """Return the (n_samples, n_dichotomies) margins of the machines."""
+        check_is_fitted(self, "decoder_")
+        return np.asarray(self.machine_.margins(self._check_rows(X)))
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), class 1 if > 0."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class with the largest score, the first of equals."""
+        return self.classes_[np.argmax(self._scores(X), axis=1)]
+
+    @available_if(_decoder_has_proba)
+    def predict_proba(self, X: Any) -> Array:
+        """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""
+        check_is_fitted(self, "decoder_")
+        X = self._check_rows(X)
+        return np.asarray(self.decoder_.proba(self.machine_.margins(X), X))
+
+    def with_decoder(self, decoder: Any, X: Any = None) -> OutputCodeClassifier:
+        """Return the same machines under another decoder, without refitting them.
+
+        ``X`` are the training rows, for decoders that ask for them or for held-out margins.
+        """
+        check_is_fitted(self, "decoder_")
+        other = copy.copy(self)
+        other.decoder = decoder
+        source = rows = None
+        if X is not None:
+            rows = source = self._check_rows(X)
+            if rows.shape[0] != len(self.labels_):
+                raise ValueError(
+                    f"X has {rows.shape[0]} rows, but the machines were trained on "
+                    f"{len(self.labels_)}: give the training rows."
+                )
+            if hasattr(self.machine_, "fit_gram"):
+                targets = dichotomies.targets(self.labels_, self.code_)
+                fresh = machines.resolve(self.machine_)
+                source = fresh.gram(rows, targets, self.sample_weight_, n_jobs=self.n_jobs)
+        other.decoder_ = decoders.resolve(decoder).fit(self._training(rows, source))
+        return other
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self, "decoder_")
+        X = self._check_rows(X)
+        return self.decoder_.scores(self.machine_.margins(X), X)
+
+    def _training(self, X: Any, source: Any) -> decoders.Training:
+        def held_out(folds: int) -> Array:
+            if source is None:
+                raise ValueError(
+                    "This decoder asks for held-out margins: give the training rows, "
+                    "with_decoder(decoder, X=X_train)."
+                )
+            targets = dichotomies.targets(self.labels_, self.code_)
+            fold = stratified_folds(self.labels_, folds, np.random.RandomState(self._seed))
+            return np.asarray(
+                self.machine_.held_out_margins(
+                    source,
+                    targets,
+                    fold,
+                    self.sample_weight_,
+                    n_jobs=self.n_jobs,
+                    verbose=self.verbose,
+                )
+            )
+
+        return decoders.Training(
+            self.code_, self.labels_, X, self.machine_, self.sample_weight_, held_out
+        )
+
+    def _check_training(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:
+        X, y = validate_data(self, X, y, **_rules(X, machine))
+        check_classification_targets(y)
+        return X, y
+
+    def _check_rows(self, X: Any) -> Any:
+        return validate_data(self, X, reset=False, **_rules(X, self.machine_))
+
+    def _check_classes(self, weight: Array) -> None:
+        mass = np.bincount(self.labels_, weights=weight)
+        if len(mass) < 2:
+            raise ValueError(
+                f"The labels hold only one class ({self.classes_[0]!r}): classification needs at "
+                f"least two classes."
+            )
+        if np.any(mass <= 0):
+            raise ValueError(
+                f"Every row of class {self.classes_[int(np.argmin(mass))]!r} has weight zero: drop "
+                f"those rows, or give at least one row of each class a positive weight."
+            )
+
+
+def stratified_folds(labels: Array, folds: int, rng: np.random.RandomState) -> Array:
+    """Number the rows 0..folds-1 so that each class is spread evenly.
+
+    When a class has fewer rows than ``folds`` the number of folds comes down to the smallest class
+    (said in a warning); a class of a single row is never left out, its number is -1.
+    """
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2, got {folds}.")
+    counts = np.bincount(labels)
+    smallest = int(counts[counts > 1].min()) if np.any(counts > 1) else 2
+    if counts.min() < folds:
+        warnings.warn(
+            f"The smallest class has {counts.min()} rows, fewer than {folds} folds: using "
+            f"{min(folds, smallest)} folds"
+            + (", and never leaving out a class's only row." if counts.min() < 2 else "."),
+            stacklevel=2,
+        )
+    folds = min(folds, smallest)
+    fold = np.full(len(labels), -1)
+    offset = 0
+    for q in np.flatnonzero(counts > 1):
+        rows = rng.permutation(np.flatnonzero(labels == q))
+        fold[rows] = (np.arange(len(rows)) + offset) % folds
+        offset += len(rows)
+    return fold
+
+
+def _rules(X: Any, machine: Any) -> dict[str, Any]:
+    """How rows are checked at the door: numbers for kernels, as the classifier asks otherwise."""
+    tags = get_tags(machine).input_tags
+    if sparse.issparse(X) and tags.pairwise:
+        raise ValueError("A precomputed kernel matrix must be dense: give K.toarray().")
+    kernel = hasattr(machine, "fit_gram")
+    return {
+        "accept_sparse": "csr" if tags.sparse else False,
+        "dtype": np.float64 if kernel and not tags.pairwise else None,
+        "ensure_all_finite": not tags.allow_nan,
+    }
+
+
+def _number_classes(y: Array) -> tuple[Array, Array]:
+    try:
+        classes, labels = np.unique(y, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in y})
+        raise ValueError(
+            f"The labels mix types ({', '.join(kinds)}) that cannot be sorted: make them all "
+            f"strings or all numbers."
+        ) from None
+    return classes, labels.ravel()

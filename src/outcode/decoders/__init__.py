@@ -1,0 +1,49 @@
+"""Decoders: margins and a code -> class scores.
+
+A decoder is a parameter object with ``fit(training)`` and ``scores(margins, X)``, and ``proba``
+where it can; larger is better, and a tie goes to the lower class index. Distances d(m_q, f) are
+returned as scores -d. To add one, write the class in the file of its family and enter its name in
+the table at that file's foot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import clone
+
+from outcode._checks import lookup
+from outcode.decoders import distance, loss
+from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
+from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, InverseHamming
+from outcode.decoders.loss import LossBased, LossWeighted
+
+__all__ = [
+    "DECODERS",
+    "AttenuatedEuclidean",
+    "Decoder",
+    "Euclidean",
+    "Hamming",
+    "InverseHamming",
+    "LossBased",
+    "LossWeighted",
+    "Training",
+    "log_total_exponential",
+    "resolve",
+    "total_loss",
+]
+
+DECODERS: dict[str, Callable[[], Decoder]] = {**distance.NAMES, **loss.NAMES}
+
+
+def resolve(decoder: Any) -> Decoder:
+    """Return a fresh decoder from a name or an object."""
+    if isinstance(decoder, str):
+        return lookup(DECODERS, decoder, "decoder")()
+    if hasattr(decoder, "scores") and not isinstance(decoder, type):
+        return clone(decoder)
+    raise ValueError(
+        f"decoder must be a name ({', '.join(map(repr, DECODERS))}) or an object with fit() and "
+        f"scores(), got {decoder!r}."
+    )

@@ -1,0 +1,78 @@
+"""What every decoder shares: what it may ask for, what it answers, and sums of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
+
+from outcode import losses
+from outcode._checks import Array
+
+#: Margins beyond this would overflow an exponential: sums are then taken in log form.
+EXP_LIMIT = 300.0
+
+
+@dataclass
+class Training:
+    """What a decoder may ask for when it is fitted, computed only if asked."""
+
+    code: Array
+    labels: Array
+    X: Any
+    machine: Any
+    sample_weight: Array
+    held_out: Callable[[int], Array]
+
+    @cached_property
+    def margins(self) -> Array:
+        """The (n_samples, n_dichotomies) margins on the training rows."""
+        return np.asarray(self.machine.training_margins_)
+
+    def crossfit(self, folds: int) -> Array:
+        """Margins of each row under machines trained without its fold."""
+        return self.held_out(folds)
+
+
+class Decoder(BaseEstimator):
+    """A way to read a class off the margins."""
+
+    def fit(self, training: Training) -> Any:
+        """Learn what the decoder needs; the code at least."""
+        self.code_ = training.code
+        return self
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        """Return the (n_samples, n_classes) scores."""
+        raise NotImplementedError(f"{type(self).__name__} must define scores()")
+
+
+def total_loss(
+    loss: losses.Loss, margins: Array, code: Array, weight: Array | None = None
+) -> Array:
+    """Return sum_s w_qs L(m_qs f_s) for every row and class, in two products.
+
+    An entry m_qs = 0 contributes L(0).
+    """
+    weight = np.ones(code.shape) if weight is None else weight
+    plus, minus, zero = (weight * (code == sign) for sign in (1, -1, 0))
+    constant = zero.sum(axis=1) * loss(np.zeros(1))[0]
+    return loss(margins) @ plus.T + loss(-margins) @ minus.T + constant
+
+
+def log_total_exponential(margins: Array, code: Array, weight: Array | None = None) -> Array:
+    """Return log sum_s w_qs exp(-m_qs f_s), exact for margins of any size."""
+    if not margins.size or np.abs(margins).max() <= EXP_LIMIT:
+        return np.log(total_loss(losses.exponential, margins, code, weight))
+    weight = np.ones(code.shape) if weight is None else weight
+    out = np.empty((len(margins), len(code)))
+    for batch in gen_batches(len(margins), max(1, 2**20 // code.size)):
+        exponent = -margins[batch, None, :] * code
+        out[batch] = logsumexp(exponent, b=weight, axis=2)
+    return out

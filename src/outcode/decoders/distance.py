@@ -1,0 +1,66 @@
+"""Decoders by the distance of the margins to each codeword."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from outcode import losses
+from outcode._checks import Array
+from outcode.decoders.common import Decoder, Training, total_loss
+
+
+class Hamming(Decoder):
+    """Count the columns that disagree; m = 0 or f = 0 counts 1/2. [PPF04] Eq. 1"""
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        return -total_loss(losses.zero_one, margins, self.code_)
+
+
+class Euclidean(Decoder):
+    """Distance |m_q - f| of the margins to the codeword."""
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        return -np.sqrt(_squared_distance(margins, self.code_, np.ones(self.code_.shape)))
+
+
+class AttenuatedEuclidean(Decoder):
+    """Distance to the codeword over its entries that are not 0 (Pujol, Escalera & Radeva 2008)."""
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        return -np.sqrt(_squared_distance(margins, self.code_, np.abs(self.code_)))
+
+
+def _squared_distance(margins: Array, code: Array, weight: Array) -> Array:
+    """Return sum_s w_qs (m_qs - f_s)^2."""
+    f = np.clip(margins, -losses.SQUARE_LIMIT, losses.SQUARE_LIMIT)
+    signs = code.astype(np.float64)
+    square = (f**2) @ weight.T - 2.0 * f @ (weight * signs).T + (weight * signs**2).sum(axis=1)
+    return np.maximum(square, 0.0)
+
+
+class InverseHamming(Decoder):
+    """Solve for the classes that would cause the Hamming distances seen.
+
+    scores = D pinv(Delta), with Delta the Hamming distances between codewords and D those of the
+    row to each codeword (Escalera, Pujol & Radeva 2010).
+    """
+
+    def fit(self, training: Training) -> InverseHamming:
+        super().fit(training)
+        between = total_loss(losses.zero_one, self.code_.astype(np.float64), self.code_)
+        self.inverse_ = np.linalg.pinv(between)
+        return self
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        return total_loss(losses.zero_one, margins, self.code_) @ self.inverse_.T
+
+
+NAMES: dict[str, Callable[[], Decoder]] = {
+    "hamming": Hamming,
+    "euclidean": Euclidean,
+    "aed": AttenuatedEuclidean,
+    "ihd": InverseHamming,
+}

@@ -1,0 +1,76 @@
+"""Decoders by the loss of the margins against each codeword."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from outcode import losses
+from outcode._checks import Array, lookup
+from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
+
+
+class LossBased(Decoder):
+    """d(m_q, f) = sum_s L(m_qs f_s) (Allwein, Schapire & Singer 2000; [PPF04] section II).
+
+    The exponential loss is summed in log form, which keeps the order of the classes.
+    """
+
+    def __init__(self, loss: str = "hinge") -> None:
+        self.loss = loss
+
+    def fit(self, training: Training) -> LossBased:
+        super().fit(training)
+        self.loss_ = lookup(losses.LOSSES, self.loss, "loss")
+        return self
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        if self.loss == "exponential":
+            return -log_total_exponential(margins, self.code_)
+        return -total_loss(self.loss_, margins, self.code_)
+
+
+class LossWeighted(Decoder):
+    """d(m_q, f) = sum_s w_qs L(m_qs f_s), with w_qs the accuracy of column s on class q.
+
+    The accuracy is taken on the training rows of class q, a margin of 0 counting as wrong; it is 0
+    where the code is 0; the weights of a class sum to one, and are equal over its columns when it
+    has no correct one (Escalera, Pujol & Radeva 2010). ``loss`` is "linear" or "exponential".
+    """
+
+    def __init__(self, loss: str = "linear") -> None:
+        self.loss = loss
+
+    def fit(self, training: Training) -> LossWeighted:
+        super().fit(training)
+        lookup({"linear": None, "exponential": None}, self.loss, "loss")
+        self.weights_ = column_accuracy_weights(training)
+        return self
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        if self.loss == "exponential":
+            return -log_total_exponential(margins, self.code_, self.weights_)
+        return -total_loss(losses.linear, margins, self.code_, self.weights_)
+
+
+def column_accuracy_weights(training: Training) -> Array:
+    """Return the (n_classes, n_dichotomies) weights of :class:`LossWeighted`."""
+    code = training.code.astype(np.float64)
+    right = (training.margins * code[training.labels] > 0) * training.sample_weight[:, None]
+    member = np.eye(len(code))[training.labels]
+    accuracy = (member.T @ right) * (code != 0)
+    accuracy = np.where(accuracy.sum(axis=1, keepdims=True) > 0, accuracy, code != 0)
+    return accuracy / accuracy.sum(axis=1, keepdims=True)
+
+
+NAMES: dict[str, Callable[[], Decoder]] = {
+    "linear": lambda: LossBased("linear"),
+    "hinge": lambda: LossBased("hinge"),
+    "exponential": lambda: LossBased("exponential"),
+    "logistic": lambda: LossBased("logistic"),
+    "squared": lambda: LossBased("squared"),
+    "llw": lambda: LossWeighted("linear"),
+    "elw": lambda: LossWeighted("exponential"),
+}

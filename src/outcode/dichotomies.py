@@ -1,0 +1,198 @@
+"""Labels and a code make two-class problems; the code doctor says what a code is worth.
+
+``code`` is (n_classes, n_dichotomies) int8 with entries +1, -1 and 0 (class not used by that
+column). Two rows are *separated* when some column gives them opposite signs: only then can the
+machines tell the two classes apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outcode._checks import Array
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing the code doctor noticed; ``code`` can be looked up in :data:`FINDINGS`."""
+
+    code: str
+    message: str
+    fatal: bool
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.message}"
+
+
+#: What each finding means, and whether a classifier refuses such a code.
+FINDINGS = {
+    "OC001": ("two classes share a codeword", True),
+    "OC002": ("two classes are never opposed by any column", True),
+    "OC003": ("a column has only one sign", True),
+    "OC004": ("two columns are the same problem", False),
+    "OC005": ("two columns are the same problem with the signs swapped", False),
+    "OC006": ("a column is very unbalanced", False),
+    "OC007": ("no column error can be corrected", False),
+}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What :func:`diagnose` measured on a code.
+
+    ``distance`` is the Hamming distance of two rows with a zero counted as 1/2 (Allwein et al.
+    2000); ``correction`` = floor((min_distance - 1) / 2) wrong columns can always be corrected.
+    ``balance`` is the share of a column's smaller side among the classes it uses.
+    """
+
+    n_classes: int
+    n_dichotomies: int
+    min_distance: float
+    mean_distance: float
+    separated_pairs: int
+    pairs: int
+    balance: Array
+    correction: int
+    repeated_columns: int
+    complementary_columns: int
+    findings: tuple[Finding, ...]
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.n_classes} classes x {self.n_dichotomies} columns; row distance "
+            f"min {self.min_distance:g}, mean {self.mean_distance:.2f}; corrects "
+            f"{self.correction} wrong columns; {self.separated_pairs} of {self.pairs} pairs separated"
+        )
+        return "\n".join([head, *map(str, self.findings)])
+
+
+def targets(labels: Array, code: Array) -> Array:
+    """Return ``code[labels]``: the sign of every row in every column, 0 where it is not used.
+
+    >>> targets(np.array([0, 2]), np.array([[1, -1], [-1, 1], [0, 1]], dtype=np.int8))
+    array([[ 1, -1],
+           [ 0,  1]], dtype=int8)
+    """
+    return np.asarray(code, dtype=np.int8)[labels]
+
+
+def row_distances(code: Array) -> Array:
+    """Return the (n_classes, n_classes) Hamming distances of the rows, a zero counting 1/2."""
+    signs = code.astype(np.float64)
+    distance = (code.shape[1] - signs @ signs.T) / 2
+    np.fill_diagonal(distance, 0.0)
+    return distance
+
+
+def separation(code: Array) -> Array:
+    """Return, for each pair of rows, how many columns give them opposite signs."""
+    plus, minus = (code > 0).astype(np.float64), (code < 0).astype(np.float64)
+    opposed = plus @ minus.T
+    return (opposed + opposed.T).astype(np.int64)
+
+
+def diagnose(code: Any, class_names: Sequence[object] | None = None) -> Diagnosis:
+    """Measure a code and list what is wrong or weak about it.
+
+    >>> diagnose([[1, -1], [-1, 1], [-1, -1]]).min_distance
+    1.0
+    """
+    code = as_code(code)
+    k, n_columns = code.shape
+    names = [str(name) for name in (class_names if class_names is not None else range(k))]
+    upper = np.triu_indices(k, 1)
+    distance, opposed = row_distances(code)[upper], separation(code)[upper]
+    sides = np.stack([(code > 0).sum(axis=0), (code < 0).sum(axis=0)])
+    balance = sides.min(axis=0) / np.maximum(sides.sum(axis=0), 1)
+    repeated, complementary = _twin_columns(code)
+    correction = int(max(0, np.floor((distance.min() - 1) / 2)))
+    findings = (
+        _row_findings(code, opposed, upper, names)
+        + _column_findings(balance, repeated, complementary)
+        + ([_finding("OC007", "")] if correction == 0 else [])
+    )
+    return Diagnosis(
+        n_classes=k,
+        n_dichotomies=n_columns,
+        min_distance=float(distance.min()),
+        mean_distance=float(distance.mean()),
+        separated_pairs=int((opposed > 0).sum()),
+        pairs=len(opposed),
+        balance=balance,
+        correction=correction,
+        repeated_columns=len(repeated),
+        complementary_columns=len(complementary),
+        findings=tuple(findings),
+    )
+
+
+def as_code(code: Any) -> Array:
+    """Return a matrix as an int8 code, or an error if it is not one of +1, -1 and 0."""
+    matrix = np.asarray(code)
+    if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 1:
+        raise ValueError(
+            f"A code is a matrix with a row per class (at least 2) and a column per machine "
+            f"(at least 1), got shape {matrix.shape}."
+        )
+    if matrix.dtype.kind not in "iufb" or not np.isin(matrix, (-1, 0, 1)).all():
+        row, column = (int(i[0]) for i in np.nonzero(~np.isin(matrix, (-1, 0, 1))))
+        raise ValueError(
+            f"A code holds only +1, -1 and 0 (class not used), but entry [{row}, {column}] is "
+            f"{matrix[row, column]!r}."
+        )
+    return matrix.astype(np.int8)
+
+
+def validate(code: Any, class_names: Sequence[object] | None = None) -> Array:
+    """Return ``code`` as int8 if a classifier can use it, else an error naming the classes."""
+    matrix = as_code(code)
+    fatal = [finding for finding in diagnose(matrix, class_names).findings if finding.fatal]
+    if fatal:
+        raise ValueError("This code cannot be decoded:\n" + "\n".join(map(str, fatal)))
+    return matrix
+
+
+def _finding(code: str, detail: str) -> Finding:
+    text, fatal = FINDINGS[code]
+    return Finding(code, text + (f": {detail}" if detail else ""), fatal)
+
+
+def _row_findings(
+    code: Array, opposed: Array, upper: tuple[Array, Array], names: list[str]
+) -> list[Finding]:
+    found = []
+    for a, b in zip(*(index[opposed == 0] for index in upper), strict=True):
+        equal = np.array_equal(code[a], code[b])
+        found.append(_finding("OC001" if equal else "OC002", f"{names[a]} and {names[b]}"))
+    return found
+
+
+def _column_findings(
+    balance: Array, repeated: list[tuple[int, int]], complementary: list[tuple[int, int]]
+) -> list[Finding]:
+    found = [_finding("OC003", f"column {s}") for s in np.flatnonzero(balance == 0)]
+    found += [_finding("OC004", f"columns {a} and {b}") for a, b in repeated]
+    found += [_finding("OC005", f"columns {a} and {b}") for a, b in complementary]
+    weak = np.flatnonzero((balance > 0) & (balance < 0.1))
+    if len(weak):
+        found.append(
+            _finding("OC006", f"{len(weak)} columns, smallest side {balance[weak].min():.0%}")
+        )
+    return found
+
+
+def _twin_columns(code: Array) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the pairs of equal columns and the pairs of negated ones."""
+    seen: dict[bytes, int] = {}
+    repeated, complementary = [], []
+    for s, column in enumerate(np.ascontiguousarray(code.T)):
+        if (first := seen.get(column.tobytes())) is not None:
+            repeated.append((first, s))
+        elif (first := seen.get((-column).tobytes())) is not None:
+            complementary.append((first, s))
+        seen.setdefault(column.tobytes(), s)
+    return repeated, complementary

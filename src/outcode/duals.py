@@ -1,0 +1,248 @@
+"""The dual problem of one column, solved on a Gram store and certified.
+
+Problem, variables and signs are those of :mod:`outcode._solvers`. Three levels of work:
+
+- *rows*: the whole problem, two rows of the Gram per step (:func:`_solvers.descend`);
+- *shrinking*: rows that sit at a bound and want to stay there are left out; once the rest is at
+  most a third, its square of the Gram is gathered, small enough for the cache, and solved there;
+- *certificate*: after each of these the gradient of all rows is brought up to date in float64
+  from the rows that changed, and the violation measured on it decides whether to stop.
+
+A step costs O(n), so a column costs O(n x steps); steps grow with the number of support vectors.
+The answer is right when the duality gap says so: it is computed from the float64 gradient alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outcode import _solvers
+from outcode._checks import Array
+from outcode.gram import Gram
+
+#: shift of the kernel and presence of the constraint sum s = 0, for each way to have a bias
+BIASES = {"kernel": (1.0, False), "free": (0.0, True), "none": (0.0, False)}
+
+#: Steps on the whole problem before looking again whether it can be shrunk.
+BURST = 500
+#: A problem is shrunk once at most this share of its rows is left.
+SHRINK = 1 / 3
+#: Fewer rows than this are never shrunk.
+SMALL = 600
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What one column's machine is: duals, margins on all rows, and the certificate."""
+
+    dual_coef: Array
+    bias: float
+    margins: Array
+    norm2: float
+    objective: float
+    gap: float
+    violation: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass
+class _Problem:
+    """The arrays of one problem: y and the box on all rows, s and the gradient g as they stand."""
+
+    y: Array
+    lo: Array
+    hi: Array
+    s: Array
+    g: Array
+    shift: float
+    free: bool
+
+    def violation(self) -> float:
+        up, down = _solvers.violations(self.g, self.s, self.lo, self.hi)
+        return float(up.max() + down.max() if self.free else max(up.max(), down.max()))
+
+    def active(self) -> Array:
+        """Rows that are not at a bound, or would leave it."""
+        up, down = _solvers.violations(self.g, self.s, self.lo, self.hi)
+        wants = (up > -down.max()) | (down > -up.max()) if self.free else (up > 0) | (down > 0)
+        between = (self.s > self.lo) & (self.s < self.hi)
+        return np.flatnonzero(wants | between)
+
+
+def solve(
+    gram: Gram,
+    y: Array,
+    box: Array,
+    *,
+    bias: str = "kernel",
+    tol: float = 1e-3,
+    max_iter: int = 10_000_000,
+    start: tuple[Array, Array] | None = None,
+) -> Solution:
+    """Solve one column.
+
+    Parameters
+    ----------
+    gram : the Gram store, n rows
+    y : (n,) float64, +1 or -1 (anything where ``box`` is 0)
+    box : (n,) the upper bound C_i of alpha_i; 0 for a row this column does not use
+    start : (dual_coef, margins without free bias) of a similar problem to start from
+    """
+    shift, free = BIASES[bias]
+    problem = _begin(gram, y, box, shift, free, start)
+    used = np.flatnonzero(box > 0)
+    n_iter, violation = 0, problem.violation()
+    while violation > tol and n_iter < max_iter:
+        active = problem.active()
+        if len(gram) > SMALL and len(used) <= SHRINK * len(gram):
+            active = used  # this column uses few rows: gathered once, they are all it needs
+        steps = _advance(gram, problem, active, tol, max_iter - n_iter)
+        n_iter += steps
+        violation = problem.violation()
+        if steps == 0:  # the kernel values are too coarse to do better
+            break
+    return _certify(problem, box, n_iter, violation, violation <= tol)
+
+
+def _begin(
+    gram: Gram, y: Array, box: Array, shift: float, free: bool, start: tuple[Array, Array] | None
+) -> _Problem:
+    lo, hi = np.minimum(0.0, y * box), np.maximum(0.0, y * box)
+    if start is None:
+        return _Problem(y, lo, hi, np.zeros(len(y)), -y, shift, free)
+    before, margins = start
+    s = np.clip(before, lo, hi)
+    if free:
+        s = _balanced(s)
+    problem = _Problem(y, lo, hi, before.copy(), margins - y, shift, free)
+    _apply(gram, problem, np.arange(len(y)), s)
+    return problem
+
+
+def _balanced(s: Array) -> Array:
+    """Scale the heavier side down until sum s = 0."""
+    plus, minus = s[s > 0].sum(), -s[s < 0].sum()
+    if plus == 0 or minus == 0:
+        return np.zeros_like(s)
+    return np.where(s > 0, s * min(1.0, minus / plus), s * min(1.0, plus / minus))
+
+
+def _advance(gram: Gram, problem: _Problem, active: Array, tol: float, max_iter: int) -> int:
+    """Work on the active rows if they are few, else on all for a while; returns the steps made."""
+    n = len(problem.y)
+    if n > SMALL and len(active) <= SHRINK * n:
+        s = problem.s[active]
+        g = problem.g[active].astype(gram.dtype)
+        block, lo, hi = gram.block(active), problem.lo[active], problem.hi[active]
+        steps = _descend(block, gram, active, g, s, lo, hi, problem, tol / 2, max_iter)
+        _apply(gram, problem, active, s)
+        return steps
+    everything = np.arange(n)
+    s, g = problem.s.copy(), problem.g.astype(gram.dtype)
+    burst = BURST if n > SMALL else max_iter
+    args = g, s, problem.lo, problem.hi, problem, tol / 2, min(burst, max_iter)
+    steps = _descend(gram.matrix, gram, everything, *args)
+    _apply(gram, problem, everything, s)
+    return steps
+
+
+def _apply(gram: Gram, problem: _Problem, index: Array, s: Array) -> None:
+    """Set s[index] and bring the gradient of all rows up to date."""
+    change = s - problem.s[index]
+    moved = np.flatnonzero(change)
+    gram.add(index[moved], change[moved], problem.g)
+    problem.g += problem.shift * change.sum()
+    problem.s[index] = s
+
+
+def _descend(
+    matrix: Array | None,
+    gram: Gram,
+    index: Array,
+    g: Array,
+    s: Array,
+    lo: Array,
+    hi: Array,
+    problem: _Problem,
+    tol: float,
+    max_iter: int,
+) -> int:
+    shift, free = problem.shift, problem.free
+    diagonal = (gram.diagonal[index] + shift).astype(gram.dtype)
+    if matrix is None:
+        return _descend_rows(gram, diagonal, g, s, lo, hi, shift, free, tol, max_iter)
+    return int(_solvers.descend(matrix, diagonal, g, s, lo, hi, shift, free, tol, max_iter))
+
+
+def _descend_rows(
+    gram: Gram,
+    diagonal: Array,
+    g: Array,
+    s: Array,
+    lo: Array,
+    hi: Array,
+    shift: float,
+    free: bool,
+    tol: float,
+    max_iter: int,
+) -> int:
+    """The loop of :func:`_solvers.descend` with rows fetched one by one."""
+    kind: Any = g.dtype.type
+    up, down = np.empty_like(g), np.empty_like(g)
+    _solvers.masks(s, lo, hi, up, down)
+    zero, any_row = kind(0), g
+    i_up, v_up, i_down, v_down = _solvers.update(g, up, down, zero, any_row, zero, any_row, zero)
+    for iteration in range(max_iter):
+        if (v_up + v_down if free else max(v_up, v_down)) <= tol:
+            return iteration
+        i = i_up if free or v_up >= v_down else i_down
+        row_i = gram.row(i)
+        first = np.clip(s[i] - g[i] / max(_solvers.TINY, diagonal[i]), lo[i], hi[i]) - s[i]
+        up[i] = down[i] = _solvers.HUGE
+        j = _solvers.partner(g, up, down, diagonal, row_i, i, kind(first), kind(shift), free)
+        j = i_down if j < 0 and free else j
+        k_ij = float(row_i[max(j, 0)]) + shift
+        d_i, d_j = _solvers.choose_step(g, s, lo, hi, diagonal, i, j, k_ij, free)
+        d_i = _solvers.move(s, lo, hi, up, down, i, d_i)
+        d_j = _solvers.move(s, lo, hi, up, down, j, d_j) if j >= 0 else 0.0
+        row_j = gram.row(j) if j >= 0 else row_i
+        step = kind(d_i), row_i, kind(d_j), row_j, kind(shift * (d_i + d_j))
+        i_up, v_up, i_down, v_down = _solvers.update(g, up, down, *step)
+    return max_iter
+
+
+def _certify(
+    problem: _Problem, box: Array, n_iter: int, violation: float, converged: bool
+) -> Solution:
+    """Bias, squared norm, primal objective and relative duality gap of what was found."""
+    s, y = problem.s, problem.y
+    kernel_part = problem.g + y
+    bias = _free_bias(problem) if problem.free else 0.0
+    margins = kernel_part + bias
+    norm2 = max(0.0, float(s @ kernel_part))
+    primal = 0.5 * norm2 + float(box @ np.maximum(0.0, 1.0 - y * margins))
+    dual = float(s @ y) - 0.5 * norm2
+    return Solution(
+        dual_coef=s,
+        bias=bias if problem.free else problem.shift * float(s.sum()),
+        margins=margins,
+        norm2=norm2,
+        objective=primal,
+        gap=max(0.0, primal - dual) / max(primal, np.finfo(float).tiny),
+        violation=violation,
+        n_iter=n_iter,
+        converged=converged,
+    )
+
+
+def _free_bias(problem: _Problem) -> float:
+    """Mean of y - f over rows between their bounds; the middle of the allowed range if none."""
+    between = (problem.s > problem.lo) & (problem.s < problem.hi)
+    if between.any():
+        return float(-problem.g[between].mean())
+    up, down = _solvers.violations(problem.g, problem.s, problem.lo, problem.hi)
+    return float(up.max() - down.max()) / 2

@@ -1,0 +1,180 @@
+"""The Gram store: one kernel matrix for all columns, in memory or as rows on demand.
+
+Both stores answer the same five questions (``diagonal``, ``row``, ``block``, ``add``, ``matrix``),
+so a solver does not know which it has. ``order`` says which row of the user's data stands at each
+place: rows of one class stand together when a code has zeros, so that a column's rows are
+contiguous in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import OrderedDict
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from outcode import kernels
+from outcode._checks import Array
+from outcode._solvers import add_rows, gather
+from outcode.parallel import n_threads, thread_map
+
+TILE = 256
+#: Up to this many rows the Gram matrix is float64, beyond it float32, unless the user says.
+DOUBLE_LIMIT = 5000
+
+
+class DenseGram:
+    """The whole matrix in memory."""
+
+    def __init__(self, matrix: Array, order: Array | None = None) -> None:
+        self.matrix = matrix
+        self.order = order
+        self.diagonal = matrix.diagonal().astype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    @property
+    def dtype(self) -> Any:
+        """The type kernel values are kept in."""
+        return self.matrix.dtype
+
+    def row(self, i: int) -> Array:
+        """Return one row."""
+        return self.matrix[i]
+
+    def block(self, index: Array) -> Array:
+        """Return the square matrix of some rows, contiguous."""
+        return gather(self.matrix, index)
+
+    def add(self, index: Array, coef: Array, out: Array) -> None:
+        """out += coef @ K[index], accumulated in float64."""
+        add_rows(self.matrix, index, coef, out)
+
+
+class RowGram:
+    """Rows computed when asked for and kept, least recently used dropped, within a budget."""
+
+    matrix: Array | None = None
+
+    def __init__(
+        self, kernel: kernels.Kernel, rows: kernels.Rows, dtype: Any, budget: float, order: Any
+    ) -> None:
+        self.kernel, self.rows, self.dtype, self.order = kernel, rows, np.dtype(dtype), order
+        self.diagonal = kernel.diagonal(rows)
+        self.capacity = max(2, int(budget / (len(rows) * self.dtype.itemsize)))
+        self._kept: OrderedDict[int, Array] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def row(self, i: int) -> Array:
+        """Return one row, from the cache if it is there."""
+        return self._rows(np.array([i]))[0]
+
+    def block(self, index: Array) -> Array:
+        """Return the square matrix of some rows."""
+        rows = self.rows[index]
+        return self.kernel.block(rows, rows, self.dtype)
+
+    def add(self, index: Array, coef: Array, out: Array) -> None:
+        """out += coef @ K[index], in batches of rows."""
+        for batch in gen_batches(len(index), TILE):
+            for value, row in zip(coef[batch], self._rows(index[batch]), strict=True):
+                out += value * row.astype(np.float64)
+
+    def _rows(self, index: Array) -> list[Array]:
+        with self._lock:
+            have = {int(i): self._kept[i] for i in index if i in self._kept}
+            for i in have:
+                self._kept.move_to_end(i)
+        missing = np.array([i for i in index if int(i) not in have], dtype=np.intp)
+        if len(missing):
+            values = self.kernel.block(self.rows[missing], self.rows, self.dtype)
+            have.update(zip(missing.tolist(), values, strict=True))
+            with self._lock:
+                for i in missing.tolist():
+                    self._kept[i] = have[i].copy()
+                while len(self._kept) > self.capacity:
+                    self._kept.popitem(last=False)
+        return [have[int(i)] for i in index]
+
+
+Gram = DenseGram | RowGram
+
+
+def gram(
+    kernel: kernels.Kernel,
+    rows: kernels.Rows,
+    *,
+    dtype: Any = None,
+    max_memory: float | None = None,
+    order: Array | None = None,
+    n_jobs: int | None = None,
+) -> Gram:
+    """Return the Gram store of ``rows``: in memory if it fits, else rows on demand (said so)."""
+    n = len(rows)
+    dtype = np.dtype(dtype or (np.float64 if n <= DOUBLE_LIMIT else np.float32))
+    rows = rows if order is None else rows[order]
+    budget = free_memory() / 2 if max_memory is None else float(max_memory)
+    if n**2 * dtype.itemsize <= budget:
+        return DenseGram(gram_matrix(kernel, rows, dtype, n_jobs), order)
+    warnings.warn(
+        f"The {n:,} x {n:,} kernel matrix needs {n**2 * dtype.itemsize / 2**30:.1f} GiB, more than "
+        f"the {budget / 2**30:.2f} GiB of max_memory: its rows are computed on demand, which is "
+        f"slower and gives the same solution.",
+        stacklevel=4,
+    )
+    return RowGram(kernel, rows, dtype, budget / 2, order)
+
+
+def gram_matrix(
+    kernel: kernels.Kernel, rows: kernels.Rows, dtype: Any, n_jobs: int | None = None
+) -> Array:
+    """Return the full symmetric matrix: tiles of the upper triangle, mirrored, by threads."""
+    n = len(rows)
+    matrix = np.empty((n, n), dtype=dtype)
+    cuts = [slice(i, min(i + TILE, n)) for i in range(0, n, TILE)]
+    parts = [rows[cut] for cut in cuts]
+
+    def band(a: int) -> None:
+        for b in range(a, len(cuts)):
+            tile = matrix[cuts[a], cuts[b]]
+            kernel.fill(parts[a], parts[b], tile)
+            if b > a:
+                matrix[cuts[b], cuts[a]] = tile.T
+        corner = np.arange(n)[cuts[a]]
+        matrix[corner, corner] = kernel.diagonal(parts[a])
+
+    thread_map(band, range(len(cuts)), n_jobs)
+    if not np.all(np.isfinite(matrix.diagonal())):
+        raise ValueError(
+            "The kernel values overflow: scale the features, or use a smaller gamma or degree."
+        )
+    return matrix
+
+
+def cross_blocks(n_test: int, n_train: int, n_jobs: int | None) -> list[slice]:
+    """Cut test rows so that a block of kernel values stays near the cache, one per thread at least."""
+    size = max(1, min(TILE, 2**22 // max(n_train, 1), -(-n_test // n_threads(n_jobs))))
+    return list(gen_batches(n_test, size))
+
+
+def free_memory() -> float:
+    """Return the bytes that can be used without swapping."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 4.0 * 2**30

@@ -1,0 +1,60 @@
+"""Margin losses L(z) of the signed margin z = m f, shared by machines, decoders and bounds.
+
+Every loss is a plain function, elementwise, finite for every finite margin. All but ``squared``
+never increase, which the leave-one-out bounds ask for; ``MONOTONE`` names those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from outcode._checks import Array
+
+Loss = Callable[[Array], Array]
+
+#: Margins beyond this are clipped before squaring, so that the square stays finite.
+SQUARE_LIMIT = 1e150
+
+
+def linear(z: Array) -> Array:
+    """L(z) = -z."""
+    return -z
+
+
+def hinge(z: Array) -> Array:
+    """L(z) = max(0, 1 - z), the loss of the support vector machine."""
+    return np.maximum(0.0, 1.0 - z)
+
+
+def exponential(z: Array) -> Array:
+    """L(z) = exp(-z); decoders sum it in log form, this plain value overflows below z = -709."""
+    return np.exp(-z)
+
+
+def logistic(z: Array) -> Array:
+    """L(z) = log(1 + exp(-z))."""
+    return np.logaddexp(0.0, -z)
+
+
+def squared(z: Array) -> Array:
+    """L(z) = (1 - z)^2: it grows again beyond z = 1."""
+    return (1.0 - np.clip(z, -SQUARE_LIMIT, SQUARE_LIMIT)) ** 2
+
+
+def zero_one(z: Array) -> Array:
+    """L(z) = (1 - sign z) / 2: 1 when wrong, 0 when right, 1/2 at zero (Hamming decoding)."""
+    return (1.0 - np.sign(z)) / 2.0
+
+
+LOSSES: dict[str, Loss] = {
+    "linear": linear,
+    "hinge": hinge,
+    "exponential": exponential,
+    "logistic": logistic,
+    "squared": squared,
+    "zero_one": zero_one,
+}
+
+MONOTONE = frozenset(LOSSES) - {"squared"}

@@ -1,0 +1,56 @@
+"""Threads over columns and blocks, with one BLAS thread each.
+
+BLAS gives other bits for another thread count, and a seed must not: every task runs single
+threaded and the pieces are the same for any ``n_jobs``, so the model is too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Return how many threads to use: all cores for None, joblib's reading otherwise."""
+    return int(joblib.cpu_count()) if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    import scipy.linalg  # noqa: F401  SciPy brings a BLAS of its own; it must be loaded to be held
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_blas() -> Iterator[None]:
+    """Hold BLAS to one thread."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+def thread_map(
+    function: Callable[[T], R], items: Iterable[T], n_jobs: int | None = None
+) -> list[R]:
+    """Return ``[function(item) for item in items]``, computed by threads."""
+    work = list(items)
+    workers = min(n_threads(n_jobs), len(work))
+    with single_blas():
+        if workers <= 1:
+            return [function(item) for item in work]
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [pool.submit(function, item) for item in work]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
