@@ -27,7 +27,7 @@ def positive(value: Any, name: str) -> float:
     """Return ``value`` as a float, or an error if it is not a positive finite number."""
     if isinstance(value, bool) or not np.isscalar(value) or isinstance(value, str):
         raise ValueError(f"{name} must be a positive number, got {value!r}.")
-    number = float(value)
+    number = float(value)  # type: ignore[arg-type]  # isscalar says nothing to mypy
     if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive finite number, got {value!r}.")
     return number

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar when rich is there and a person is looking, plain lines otherwise."""
+"""Progress of long work: a bar when a person is looking and rich is there, else plain lines."""
 
 from __future__ import annotations
 

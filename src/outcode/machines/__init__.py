@@ -1,0 +1,40 @@
+"""Machines: a Gram matrix and targets -> a dual solution and margins, all columns at once.
+
+A machine has ``fit(X, targets)`` and ``margins(X)``. A kernel machine also works on a Gram store,
+which all its columns share: ``gram(X, targets)``, ``fit_gram(gram, targets)``,
+``margins_gram(cross)`` and ``held_out_margins(gram, ...)``. Any scikit-learn binary classifier is a
+machine too, cloned once per column by :class:`Bank`. To add one, write it in a file of its own
+and enter its name in the table below.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone, is_classifier
+
+from outcode._checks import lookup
+from outcode.machines.bank import Bank
+from outcode.machines.common import Machine
+from outcode.machines.kernel import KernelMachine
+from outcode.machines.svm import SVM
+
+__all__ = ["MACHINES", "SVM", "Bank", "KernelMachine", "Machine", "resolve"]
+
+MACHINES: dict[str, type[Machine]] = {"svm": SVM}
+
+
+def resolve(machine: Any) -> Machine:
+    """Return a fresh machine from a name, a machine or a scikit-learn classifier."""
+    if isinstance(machine, str):
+        return lookup(MACHINES, machine, "machine")()
+    if isinstance(machine, type):
+        raise ValueError(f"machine is the class {machine.__name__}: give an object, with ().")
+    if hasattr(machine, "margins"):
+        return clone(machine)
+    if hasattr(machine, "fit") and is_classifier(machine):
+        return Bank(clone(machine))
+    raise ValueError(
+        f"machine must be a name ({', '.join(map(repr, MACHINES))}), a machine with fit() and "
+        f"margins(), or a scikit-learn classifier; got {machine!r}."
+    )

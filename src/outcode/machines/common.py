@@ -1,0 +1,54 @@
+"""What every machine shares: its verbs, and the checks of its input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from outcode._checks import Array
+
+
+class Machine(BaseEstimator):
+    """Binary machines, one per column of a code, trained together."""
+
+    def fit(
+        self,
+        X: Any,
+        targets: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Any:
+        """Train one machine per column on the rows whose target is not 0."""
+        raise NotImplementedError(f"{type(self).__name__} must define fit()")
+
+    def margins(self, X: Any) -> Array:
+        """Return the (n_samples, n_dichotomies) margins."""
+        raise NotImplementedError(f"{type(self).__name__} must define margins()")
+
+    def weigh(self, y: Array, sample_weight: Array) -> Array:
+        """Return the weight of each row once the machine's own class weights are in."""
+        return sample_weight
+
+
+def as_targets(targets: Any, n_samples: int) -> Array:
+    targets = np.asarray(targets)
+    if targets.ndim != 2 or len(targets) != n_samples or not np.isin(targets, (-1, 0, 1)).all():
+        raise ValueError(
+            f"targets must be a ({n_samples}, n_dichotomies) matrix of +1, -1 and 0, got shape "
+            f"{targets.shape}."
+        )
+    return targets.astype(np.int8)
+
+
+def check_signs(targets: Array, weight: Array) -> None:
+    used = targets[weight > 0]
+    bad = ~((used > 0).any(axis=0) & (used < 0).any(axis=0))
+    if bad.any():
+        raise ValueError(
+            f"Column {int(np.argmax(bad))} has rows of one sign only once rows of zero weight are "
+            f"dropped: every column needs rows of both signs."
+        )
