@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import codes, decoders, dichotomies, machines
-from outcode._checks import Array, row_weights
+from outcode._checks import Array, lookup, row_weights
 
 
 def _decoder_has_proba(clf: OutputCodeClassifier) -> bool:
@@ -89,11 +89,20 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = inner.allow_nan
         return tags
 
+    def set_params(self, **params: Any) -> OutputCodeClassifier:
+        """Set parameters; ``machine__gamma`` works for an element given by its name, too."""
+        rooms = {"code": codes.CODES, "machine": machines.MACHINES, "decoder": decoders.DECODERS}
+        for room, table in rooms.items():
+            inner = any(name.startswith(room + "__") for name in params)
+            if inner and isinstance(getattr(self, room), str) and room not in params:
+                setattr(self, room, lookup(table, getattr(self, room), room)())
+        return super().set_params(**params)
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OutputCodeClassifier:
         """Train the machines on every column of the code, then the decoder."""
         machine = machines.resolve(self.machine)
         X, y = self._check_training(X, y, machine)
-        self.classes_, self.labels_ = _number_classes(y)
+        self.classes_, self.labels_ = np.unique(y, return_inverse=True)
         rng = check_random_state(self.random_state)
         weight = machine.weigh(y, row_weights(sample_weight, len(y)))
         self._check_classes(weight)
@@ -116,13 +125,14 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.machine_.margins(self._check_rows(X)))
 
     def decision_function(self, X: Any) -> Array:
-        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), class 1 if > 0."""
+        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), > 0: class 1."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> Array:
         """Return the class with the largest score, the first of equals."""
-        return self.classes_[np.argmax(self._scores(X), axis=1)]
+        best = np.argmax(self._scores(X), axis=1)
+        return self.classes_[best]
 
     @available_if(_decoder_has_proba)
     def predict_proba(self, X: Any) -> Array:
@@ -185,6 +195,7 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_training(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:
         X, y = validate_data(self, X, y, **_rules(X, machine))
+        _check_one_type(y)
         check_classification_targets(y)
         return X, y
 
@@ -236,7 +247,7 @@ def _rules(X: Any, machine: Any) -> dict[str, Any]:
     """How rows are checked at the door: numbers for kernels, as the classifier asks otherwise."""
     tags = get_tags(machine).input_tags
     if sparse.issparse(X) and tags.pairwise:
-        raise ValueError("A precomputed kernel matrix must be dense: give K.toarray().")
+        raise ValueError("A precomputed kernel matrix cannot be sparse: give K.toarray().")
     kernel = hasattr(machine, "fit_gram")
     return {
         "accept_sparse": "csr" if tags.sparse else False,
@@ -245,13 +256,11 @@ def _rules(X: Any, machine: Any) -> dict[str, Any]:
     }
 
 
-def _number_classes(y: Array) -> tuple[Array, Array]:
-    try:
-        classes, labels = np.unique(y, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in y})
+def _check_one_type(y: Array) -> None:
+    """Labels of mixed types cannot be sorted; say so before anything else stumbles over it."""
+    kinds = {type(label).__name__ for label in y} if y.dtype == object else set()
+    if len(kinds) > 1:
         raise ValueError(
-            f"The labels mix types ({', '.join(kinds)}) that cannot be sorted: make them all "
-            f"strings or all numbers."
-        ) from None
-    return classes, labels.ravel()
+            f"The labels mix types ({', '.join(sorted(kinds))}): make them all strings or all "
+            f"numbers."
+        )

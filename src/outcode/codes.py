@@ -1,7 +1,7 @@
 """Codes: n_classes (and, if a code wants it, the data) -> a matrix of +1, -1 and 0.
 
 Rows are codewords, columns are two-class problems. A code is a small parameter object with one
-verb, :meth:`Code.matrix`. To add one, write the class here and enter its name at the foot.
+verb, :meth:`Code.matrix`; one that does not look at the data defines :meth:`Code.draw`. To add one, write the class here and enter its name at the foot.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ class Code(BaseEstimator):
         rng: np.random.RandomState | None = None,
     ) -> Array:
         """Return the (n_classes, n_dichotomies) int8 code."""
-        raise NotImplementedError(f"{type(self).__name__} must define matrix()")
+        return self.draw(n_classes, check_random_state(rng))
+
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
+        """Return the code, for those that do not look at the data."""
+        raise NotImplementedError(f"{type(self).__name__} must define draw() or matrix()")
 
 
 class OneVsAll(Code):
@@ -44,7 +48,7 @@ class OneVsAll(Code):
            [-1, -1,  1]], dtype=int8)
     """
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         if n_classes == 2:
             return _two_classes()
         return (2 * np.eye(n_classes) - 1).astype(np.int8)
@@ -59,7 +63,7 @@ class OneVsOne(Code):
            [ 0, -1, -1]], dtype=int8)
     """
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         if n_classes == 2:
             return _two_classes()
         first, second = np.triu_indices(n_classes, 1)
@@ -72,7 +76,7 @@ class OneVsOne(Code):
 class Exhaustive(Code):
     """Every way to split the classes in two: 2^(k-1) - 1 columns (Dietterich & Bakiri 1995)."""
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         if n_classes > EXHAUSTIVE_LIMIT:
             raise ValueError(
                 f"An exhaustive code for {n_classes} classes has 2^{n_classes - 1} - 1 = "
@@ -93,7 +97,7 @@ class DenseRandom(Code):
         self.n_columns = n_columns
         self.n_draws = n_draws
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         most = 2 ** (n_classes - 1) - 1
         n_columns = _n_columns(self.n_columns, 10 * np.log2(n_classes), n_classes, most)
         pool = _all_dense_columns(n_classes) if n_classes <= 12 else None
@@ -112,7 +116,7 @@ class SparseRandom(Code):
         self.n_columns = n_columns
         self.n_draws = n_draws
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         most = (3**n_classes - 2 ** (n_classes + 1) + 1) // 2
         n_columns = _n_columns(self.n_columns, 15 * np.log2(n_classes), n_classes, most)
         pool = _all_ternary_columns(n_classes) if n_classes <= 7 else None
@@ -133,12 +137,11 @@ class BCH(Code):
         self.n_columns = n_columns
         self.n_draws = n_draws
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         most = 2 ** (n_classes - 1) - 1
         n_columns = _n_columns(self.n_columns, 3 * n_classes, n_classes, most)
         if n_columns == most:
             return _all_dense_columns(n_classes)
-        rng = check_random_state(rng)
         shortest = max(3, int(np.ceil(np.log2(n_columns + 1))))
         for m in range(shortest, shortest + 3):  # few classes repeat columns: then a longer code
             dimension = int(np.ceil(np.log2(n_classes))) + 2
@@ -155,7 +158,7 @@ class BCH(Code):
 class Hadamard(Code):
     """Rows of a Sylvester-Hadamard matrix, the constant and the repeated columns left out."""
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         order = 1 << int(np.ceil(np.log2(n_classes)))
         index = np.arange(order)
         parity = np.array([[bin(i & j).count("1") % 2 for j in index] for i in index[:n_classes]])
@@ -171,7 +174,7 @@ class Ordinal(Code):
            [ 1,  1]], dtype=int8)
     """
 
-    def matrix(self, n_classes, X=None, labels=None, machine=None, rng=None):  # type: ignore[no-untyped-def]
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         above = np.arange(n_classes)[:, None] > np.arange(n_classes - 1)
         return np.where(above, 1, -1).astype(np.int8)
 
@@ -265,7 +268,6 @@ def _best_draw(
     draw: Any, n_classes: int, n_columns: int, pool: Array | None, n_draws: int, rng: Any
 ) -> Array:
     """Of many codes drawn, return the one whose closest two rows are farthest apart."""
-    rng = check_random_state(rng)
     best, best_distance = None, -1.0
     upper = np.triu_indices(n_classes, 1)
     # a draw costs k^2 columns operations: fewer draws when there are very many classes
@@ -425,7 +427,7 @@ def _some_words(generator: int, m: int, rng: np.random.RandomState) -> Array:
 def _best_subcode(
     words: Array, n_classes: int, n_columns: int, n_draws: int, rng: np.random.RandomState
 ) -> Array | None:
-    """Keep some positions and some words, several times; return the best code, None if none fits."""
+    """Keep some positions and some words, several times; return the best code, if any."""
     best, best_distance = None, -1.0
     n_draws = max(5, min(n_draws, int(2e9 / (n_classes * words.size))))
     words = words[words[:, 0] > 0]  # a word and its complement say the same about the columns

@@ -47,7 +47,8 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         values, labels = _encode(column, cells, column in about["nominal_columns"])
         parts.append(values)
         names += labels
-    return Dataset(name, np.hstack(parts), y, split and np.array(split), tuple(names))
+    parted = None if split is None else np.array(split)
+    return Dataset(name, np.hstack(parts), y, parted, tuple(names))
 
 
 def _folder(data_dir: str | os.PathLike[str] | None) -> Path:

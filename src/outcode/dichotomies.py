@@ -65,7 +65,8 @@ class Diagnosis:
         head = (
             f"{self.n_classes} classes x {self.n_dichotomies} columns; row distance "
             f"min {self.min_distance:g}, mean {self.mean_distance:.2f}; corrects "
-            f"{self.correction} wrong columns; {self.separated_pairs} of {self.pairs} pairs separated"
+            f"{self.correction} wrong columns; "
+            f"{self.separated_pairs} of {self.pairs} pairs separated"
         )
         return "\n".join([head, *map(str, self.findings)])
 

@@ -148,6 +148,8 @@ def gram_matrix(
             kernel.fill(parts[a], parts[b], tile)
             if b > a:
                 matrix[cuts[b], cuts[a]] = tile.T
+            else:
+                np.maximum(tile, tile.T, out=tile)  # rounding differs below the diagonal
         corner = np.arange(n)[cuts[a]]
         matrix[corner, corner] = kernel.diagonal(parts[a])
 
@@ -160,7 +162,7 @@ def gram_matrix(
 
 
 def cross_blocks(n_test: int, n_train: int, n_jobs: int | None) -> list[slice]:
-    """Cut test rows so that a block of kernel values stays near the cache, one per thread at least."""
+    """Cut test rows so that a block of kernel values stays near the cache, one per thread."""
     size = max(1, min(TILE, 2**22 // max(n_train, 1), -(-n_test // n_threads(n_jobs))))
     return list(gen_batches(n_test, size))
 

@@ -62,7 +62,7 @@ class Kernel:
         values = X if origin is None else X - origin
         rows = Rows(values, _norms(values))
         if not np.all(np.isfinite(rows.norms)):
-            row = int(np.argmin(np.isfinite(rows.norms)))
+            row = int(np.abs(X).max(axis=1).argmax())
             raise ValueError(
                 f"Row {row} of X holds values so large that their squares overflow: scale the "
                 f"features first, for example with sklearn.preprocessing.StandardScaler."

@@ -17,11 +17,12 @@ from outcode._checks import lookup
 from outcode.machines.bank import Bank
 from outcode.machines.common import Machine
 from outcode.machines.kernel import KernelMachine
+from outcode.machines.least_squares import LeastSquares
 from outcode.machines.svm import SVM
 
-__all__ = ["MACHINES", "SVM", "Bank", "KernelMachine", "Machine", "resolve"]
+__all__ = ["MACHINES", "SVM", "Bank", "KernelMachine", "LeastSquares", "Machine", "resolve"]
 
-MACHINES: dict[str, type[Machine]] = {"svm": SVM}
+MACHINES: dict[str, type[Machine]] = {"svm": SVM, "ls": LeastSquares}
 
 
 def resolve(machine: Any) -> Machine:

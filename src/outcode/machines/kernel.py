@@ -178,7 +178,7 @@ def _as_rows(X: Any) -> Any:
 def _square(K: Any) -> Array:
     """Return a precomputed kernel matrix, or an error if it is none."""
     if sparse.issparse(K):
-        raise ValueError("A precomputed kernel matrix must be dense: give K.toarray().")
+        raise ValueError("A precomputed kernel matrix cannot be sparse: give K.toarray().")
     K = check_array(K, dtype=[np.float64, np.float32])
     if K.shape[0] != K.shape[1]:
         raise ValueError(

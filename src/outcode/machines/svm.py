@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ class SVM(KernelMachine):
         if start is not None:
             start = start[0][order], start[1][order]
         lookup(duals.BIASES, self.bias, "bias")
-        return duals.solve(
+        solution = duals.solve(
             gram,
             y,
             box,
@@ -160,6 +161,10 @@ class SVM(KernelMachine):
             max_iter=self.max_iter,
             start=start,
         )
+        if gram.order is None:
+            return solution
+        back = np.argsort(gram.order)
+        return replace(solution, dual_coef=solution.dual_coef[back], margins=solution.margins[back])
 
     def _free_bias(self, s: int) -> float:
         return float(self.bias_[s]) if self.bias == "free" else 0.0
@@ -167,14 +172,13 @@ class SVM(KernelMachine):
     def _remember(
         self, gram: grams.Gram, targets: Array, solutions: Sequence[duals.Solution]
     ) -> None:
-        order = slice(None) if gram.order is None else gram.order
         self.dual_coef_ = np.empty(targets.shape, order="F")
         self.training_margins_ = np.empty(targets.shape, order="F")
         self.gram_diagonal_ = np.empty(len(gram))
-        self.gram_diagonal_[order] = gram.diagonal
+        self.gram_diagonal_[slice(None) if gram.order is None else gram.order] = gram.diagonal
         for s, solution in enumerate(solutions):
-            self.dual_coef_[order, s] = solution.dual_coef
-            self.training_margins_[order, s] = solution.margins
+            self.dual_coef_[:, s] = solution.dual_coef
+            self.training_margins_[:, s] = solution.margins
         self.bias_ = np.array([solution.bias for solution in solutions])
         self.norm2_ = np.array([solution.norm2 for solution in solutions])
         self.objective_ = np.array([solution.objective for solution in solutions])

@@ -1,0 +1,170 @@
+"""The support vector machine against a generic QP solver, LIBSVM, and itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import SVC
+
+import oracles
+from outcode import OutputCodeClassifier, codes
+from outcode.machines import SVM
+
+KERNELS = ("rbf", "linear", "poly", "laplacian")
+
+
+def problem(seed):
+    """A small random problem: rows, labels, a ternary code, weights, a kernel and a C."""
+    rng = np.random.RandomState(seed)
+    n, k = rng.randint(12, 40), rng.randint(3, 5)
+    labels = np.concatenate([np.arange(k), rng.randint(k, size=n - k)])
+    X = rng.randn(n, rng.randint(1, 5)) + 0.8 * labels[:, None]
+    if seed % 5 == 0:
+        X[1::4] = X[::4][: len(X[1::4])]  # repeated rows make the kernel matrix singular
+    code = codes.code_matrix(("ova", "ovo", "dense", "sparse")[seed % 4], k, random_state=seed)
+    weight = rng.randint(0, 4, size=n).astype(float) if seed % 3 == 0 else np.ones(n)
+    weight[: 2 * k] = np.maximum(weight[: 2 * k], 1.0)
+    return X, code[labels], weight, KERNELS[seed % len(KERNELS)], 10.0 ** rng.uniform(-2, 1.5)
+
+
+@pytest.mark.parametrize("bias", ["kernel", "free", "none"])
+def test_objective_equals_generic_qp(bias):
+    worst = 0.0
+    for seed in range(80):
+        X, targets, weight, kernel, C = problem(seed)
+        params = {"gamma": 0.3, "degree": 2, "coef0": 1.0}
+        machine = SVM(kernel, C=C, bias=bias, tol=1e-9, **params).fit(X, targets, weight)
+        K = oracles.kernel_matrix(kernel, X, X, **params)
+        for s in range(targets.shape[1]):
+            y = targets[:, s].astype(float)
+            box = np.where(y != 0, C * weight, 0.0)
+            _, best = oracles.svm_dual(K, y, box, bias)
+            coef = machine.dual_coef_[:, s]
+            Q = K + 1.0 if bias == "kernel" else K
+            ours = coef @ y - 0.5 * coef @ Q @ coef
+            worst = max(worst, abs(ours - best) / max(1.0, abs(best)))
+            assert machine.gap_[s] < 1e-6
+            assert abs(machine.objective_[s] - best) <= 1e-6 * max(1.0, abs(best))
+            assert np.all(coef * y >= 0)
+            assert np.all(np.abs(coef) <= box)
+            assert abs(coef.sum()) < 1e-9 or bias != "free"
+    assert worst < 1e-6
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_free_bias_equals_libsvm_on_every_column(kernel):
+    rng = np.random.RandomState(0)
+    labels = rng.randint(4, size=160)
+    X = rng.randn(160, 3) + 1.2 * np.eye(4)[labels][:, :3]
+    code = codes.code_matrix("sparse", 4, random_state=0)
+    params = {"kernel": kernel, "gamma": 0.2, "coef0": 0.5, "degree": 2, "C": 3.0, "tol": 1e-7}
+    ours = SVM(bias="free", **params).fit(X, code[labels])
+    for s, target in enumerate(code[labels].T):
+        used = target != 0
+        theirs = SVC(**params).fit(X[used], target[used])
+        # LIBSVM keeps kernel values in float32: its own margins are off by about 1e-5
+        np.testing.assert_allclose(ours.margins(X)[:, s], theirs.decision_function(X), atol=1e-4)
+
+
+def test_shrinking_gives_the_same_solution():
+    """Large enough that rows are left out and gathered, against a generic QP."""
+    rng = np.random.RandomState(1)
+    labels = rng.randint(5, size=1500)
+    X = rng.randn(1500, 2) + 4.0 * np.column_stack([np.cos(labels), np.sin(labels)])
+    for bias in ("kernel", "free"):
+        machine = SVM(gamma=0.5, C=5.0, bias=bias, tol=1e-6)
+        machine.fit(X, codes.code_matrix("ova", 5)[labels])
+        K = oracles.kernel_matrix_fast(X, 0.5)
+        y = np.where(labels == 0, 1.0, -1.0)
+        _, best = oracles.svm_dual(K, y, np.full(1500, 5.0), bias)
+        assert machine.objective_[0] == pytest.approx(best, rel=1e-6)
+        assert machine.gap_.max() < 1e-5
+
+
+@pytest.mark.parametrize("bias", ["kernel", "free", "none"])
+def test_rows_on_demand_give_the_same_solution(bias):
+    rng = np.random.RandomState(2)
+    labels = rng.randint(3, size=700)
+    X = rng.randn(700, 2) + 2.0 * np.column_stack([np.cos(labels), np.sin(labels)])
+    targets = codes.code_matrix("ovo", 3)[labels]
+    whole = SVM(gamma=1.0, bias=bias, tol=1e-8).fit(X, targets)
+    with pytest.warns(UserWarning, match="computed on demand"):
+        rows = SVM(gamma=1.0, bias=bias, tol=1e-8, max_memory=700 * 8 * 100).fit(X, targets)
+    np.testing.assert_allclose(rows.dual_coef_, whole.dual_coef_, atol=1e-6)
+    np.testing.assert_allclose(rows.margins(X), whole.margins(X), atol=1e-6)
+
+
+def test_float32_gram_is_close():
+    rng = np.random.RandomState(3)
+    labels = rng.randint(3, size=400)
+    X = rng.randn(400, 2) + labels[:, None]
+    targets = codes.code_matrix("ova", 3)[labels]
+    double = SVM(gamma=0.5).fit(X, targets)
+    single = SVM(gamma=0.5, dtype="float32").fit(X, targets)
+    assert single.gram_dtype_ == np.float32
+    np.testing.assert_allclose(single.objective_, double.objective_, rtol=1e-3)
+
+
+def test_duplicated_row_equals_weight_two():
+    rng = np.random.RandomState(4)
+    labels = rng.randint(3, size=60)
+    X, weight = rng.randn(60, 2) + labels[:, None], rng.randint(1, 4, size=60)
+    targets = codes.code_matrix("ovo", 3)[labels]
+    for gamma in (0.5, "scale"):
+        weighted = SVM(gamma=gamma, tol=1e-9).fit(X, targets, weight)
+        rows = np.repeat(np.arange(60), weight)
+        repeated = SVM(gamma=gamma, tol=1e-9).fit(X[rows], targets[rows])
+        np.testing.assert_allclose(weighted.margins(X), repeated.margins(X), atol=1e-6)
+
+
+def test_margins_are_one_product_and_norms_are_norms():
+    rng = np.random.RandomState(5)
+    labels = rng.randint(4, size=80)
+    X = rng.randn(80, 3) + labels[:, None]
+    for bias in ("kernel", "free", "none"):
+        machine = SVM(gamma=0.4, bias=bias, tol=1e-8).fit(X, codes.code_matrix("ovo", 4)[labels])
+        K = oracles.kernel_matrix("rbf", X, X, gamma=0.4)
+        expected = K @ machine.dual_coef_ + machine.bias_
+        np.testing.assert_allclose(machine.training_margins_, expected, atol=1e-8)
+        np.testing.assert_allclose(machine.margins(X), expected, atol=1e-8)
+        np.testing.assert_allclose(machine.margins_gram(K), expected, atol=1e-8)
+        Q = K + 1.0 if bias == "kernel" else K
+        norms = np.einsum("is,ij,js->s", machine.dual_coef_, Q, machine.dual_coef_)
+        np.testing.assert_allclose(machine.norm2_, norms, atol=1e-8)
+
+
+def test_held_out_margins_equal_refitting():
+    rng = np.random.RandomState(6)
+    labels = np.repeat(np.arange(3), 30)
+    X = rng.randn(90, 2) + labels[:, None]
+    targets, fold = codes.code_matrix("ovo", 3)[labels], np.arange(90) % 3
+    for bias in ("kernel", "free", "none"):
+        machine = SVM(gamma=0.4, bias=bias, tol=1e-9)
+        gram = machine.gram(X, targets)
+        held = machine.fit_gram(gram, targets).held_out_margins(gram, targets, fold)
+        for f in range(3):
+            keep = fold != f
+            again = SVM(gamma=0.4, bias=bias, tol=1e-9).fit(X[keep], targets[keep])
+            np.testing.assert_allclose(held[~keep], again.margins(X[~keep]), atol=1e-6)
+
+
+def test_same_model_for_any_number_of_threads():
+    rng = np.random.RandomState(7)
+    y = rng.randint(6, size=900)
+    X = rng.randn(900, 4) + y[:, None]
+    one, two = (
+        OutputCodeClassifier("dense", random_state=3, n_jobs=jobs).fit(X, y) for jobs in (1, 2)
+    )
+    assert np.array_equal(one.machine_.dual_coef_, two.machine_.dual_coef_)
+    assert np.array_equal(one.machine_.bias_, two.machine_.bias_)
+    assert np.array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_stopping_early_warns_and_says_by_how_much():
+    rng = np.random.RandomState(8)
+    labels = rng.randint(2, size=100)
+    X = rng.randn(100, 2)
+    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
+        machine = SVM(max_iter=3).fit(X, np.where(labels, 1, -1)[:, None])
+    assert machine.gap_[0] > 1e-3
