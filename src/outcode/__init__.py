@@ -1,6 +1,6 @@
 """outcode: learn many classes with binary machines on one shared kernel matrix."""
 
-from outcode import codes, decoders, dichotomies, kernels, losses, machines
+from outcode import codes, decoders, dichotomies, kernels, loo, losses, machines, selection
 from outcode.classifier import OutputCodeClassifier
 from outcode.dichotomies import diagnose
 
@@ -13,6 +13,8 @@ __all__ = [
     "diagnose",
     "dichotomies",
     "kernels",
+    "loo",
     "losses",
     "machines",
+    "selection",
 ]

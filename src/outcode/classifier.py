@@ -91,7 +91,11 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
 
     def set_params(self, **params: Any) -> OutputCodeClassifier:
         """Set parameters; ``machine__gamma`` works for an element given by its name, too."""
-        rooms = {"code": codes.CODES, "machine": machines.MACHINES, "decoder": decoders.DECODERS}
+        rooms: dict[str, Any] = {
+            "code": codes.CODES,
+            "machine": machines.MACHINES,
+            "decoder": decoders.DECODERS,
+        }
         for room, table in rooms.items():
             inner = any(name.startswith(room + "__") for name in params)
             if inner and isinstance(getattr(self, room), str) and room not in params:

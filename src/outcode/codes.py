@@ -1,7 +1,8 @@
 """Codes: n_classes (and, if a code wants it, the data) -> a matrix of +1, -1 and 0.
 
 Rows are codewords, columns are two-class problems. A code is a small parameter object with one
-verb, :meth:`Code.matrix`; one that does not look at the data defines :meth:`Code.draw`. To add one, write the class here and enter its name at the foot.
+verb, :meth:`Code.matrix`; a code that does not look at the data defines :meth:`Code.draw` instead.
+To add one, write the class here and enter its name at the foot.
 """
 
 from __future__ import annotations

@@ -20,6 +20,8 @@ from outcode._checks import Array, row_weights
 
 #: The shift is lengthened by this share, so that rounding cannot make the bound too small.
 ROUNDING = 1e-9
+#: Scores closer than this share of their size are a tie.
+TIE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,11 @@ def bound(clf: Any) -> LooBound:
     margins, flags, U = np.empty(n), np.empty(n, dtype=bool), np.empty((n, n_classes))
     for rows in gen_batches(n, max(1, 2**22 // clf.code_.size)):
         left_out = clf.machine_.loo_margins_[rows] if exact else _shifted(clf, rows)
-        margins[rows] = _advantage(clf, clf.machine_.training_margins_[rows], rows).min(axis=1)
-        advantage = _advantage(clf, left_out, rows)
-        flags[rows] = advantage.min(axis=1) <= 0
+        scores = clf.decoder_.scores(left_out)
+        advantage = _against_others(scores, clf.labels_[rows])
+        flags[rows] = advantage.min(axis=1) <= TIE * np.abs(scores).max(axis=1)
+        scores = clf.decoder_.scores(clf.machine_.training_margins_[rows])
+        margins[rows] = _against_others(scores, clf.labels_[rows]).min(axis=1)
         U[rows] = margins[rows, None] - advantage
     return LooBound(_share(flags, clf.sample_weight_), flags, margins, U, exact)
 
@@ -126,10 +130,6 @@ def _shifted(clf: Any, rows: slice) -> Array:
     diagonal = machine.gram_diagonal_[rows] + (1.0 if machine.bias == "kernel" else 0.0)
     shift = (1.0 + ROUNDING) * machine.dual_coef_[rows] * diagonal[:, None]
     return machine.training_margins_[rows] - shift  # dual_coef = alpha m_y
-
-
-def _advantage(clf: Any, margins: Array, rows: slice) -> Array:
-    return _against_others(clf.decoder_.scores(margins), clf.labels_[rows])
 
 
 def _against_others(scores: Array, labels: Array) -> Array:
