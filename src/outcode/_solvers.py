@@ -278,15 +278,13 @@ def add_rows(matrix: Any, index: Any, coef: Any, out: Any) -> None:
 
 
 @compiled
-def gather(matrix: Any, index: Any) -> Any:
-    """Return matrix[index][:, index], contiguous."""
+def gather(matrix: Any, index: Any, out: Any) -> None:
+    """out = matrix[index][:, index]; ``index`` unsigned, so that no place is checked for a sign."""
     m = index.shape[0]
-    out = np.empty((m, m), matrix.dtype)
     for p in range(m):
         row, target = matrix[index[p]], out[p]
         for q in range(m):
             target[q] = row[index[q]]
-    return out
 
 
 def violations(g: Array, s: Array, lo: Array, hi: Array) -> tuple[Array, Array]:

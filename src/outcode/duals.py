@@ -65,6 +65,7 @@ class _Problem:
     free: bool
 
     def violation(self) -> float:
+        """The largest violation (with a free bias: of the largest up and the largest down)."""
         up, down = _solvers.violations(self.g, self.s, self.lo, self.hi)
         return float(up.max() + down.max() if self.free else max(up.max(), down.max()))
 
@@ -74,6 +75,11 @@ class _Problem:
         wants = (up > -down.max()) | (down > -up.max()) if self.free else (up > 0) | (down > 0)
         between = (self.s > self.lo) & (self.s < self.hi)
         return np.flatnonzero(wants | between)
+
+    def part(self, index: Any, dtype: Any) -> _Problem:
+        """Return a copy of some rows to work on, the gradient in the type of the kernel values."""
+        y, lo, hi, s = (a[index] for a in (self.y, self.lo, self.hi, self.s.copy()))
+        return _Problem(y, lo, hi, s, self.g[index].astype(dtype), self.shift, self.free)
 
 
 def solve(
@@ -98,16 +104,21 @@ def solve(
     shift, free = BIASES[bias]
     problem = _begin(gram, y, box, shift, free, start)
     used = np.flatnonzero(box > 0)
-    n_iter, violation = 0, problem.violation()
+    few = len(gram) > SMALL and len(used) <= SHRINK * len(gram)
+    n_iter, violation, whole, squares = 0, problem.violation(), not few, 0
     while violation > tol and n_iter < max_iter:
-        active = problem.active()
-        if len(gram) > SMALL and len(used) <= SHRINK * len(gram):
-            active = used  # this column uses few rows: gathered once, they are all it needs
-        steps = _advance(gram, problem, active, tol, max_iter - n_iter)
+        if whole:  # all rows; between two gathered squares always, to see what was left out
+            burst = BURST * 4**squares  # what a square left over is mostly little
+            steps = _descend_whole(gram, problem, tol / 2, max_iter - n_iter, burst)
+        else:  # a column that uses few rows has them all in its square
+            index = used if few else problem.active()
+            steps = _descend_square(gram, problem, index, tol / 2, max_iter - n_iter)
+            squares += 1
         n_iter += steps
         violation = problem.violation()
-        if steps == 0:  # the kernel values are too coarse to do better
+        if steps == 0 and (whole or few):  # the kernel values are too coarse to do better
             break
+        whole = not few and (not whole or not _shrinks(problem.active(), len(gram)))
     if violation <= tol < POLISH_TOL:
         violation = _polish(gram, problem, violation)
     return _certify(problem, box, n_iter, violation, violation <= tol)
@@ -136,22 +147,31 @@ def _balanced(s: Array) -> Array:
     return np.where(s > 0, s * min(1.0, minus / plus), s * min(1.0, plus / minus))
 
 
-def _advance(gram: Gram, problem: _Problem, active: Array, tol: float, max_iter: int) -> int:
-    """Work on the active rows if they are few, else on all for a while; returns the steps made."""
-    n = len(problem.y)
-    if n > SMALL and len(active) <= SHRINK * n:
-        s = problem.s[active]
-        g = problem.g[active].astype(gram.dtype)
-        block, lo, hi = gram.block(active), problem.lo[active], problem.hi[active]
-        steps = _descend(block, gram, active, g, s, lo, hi, problem, tol / 2, max_iter)
-        _apply(gram, problem, active, s)
-        return steps
-    everything = np.arange(n)
-    s, g = problem.s.copy(), problem.g.astype(gram.dtype)
-    burst = BURST if n > SMALL else max_iter
-    args = g, s, problem.lo, problem.hi, problem, tol / 2, min(burst, max_iter)
-    steps = _descend(gram.matrix, gram, everything, *args)
-    _apply(gram, problem, everything, s)
+def _shrinks(active: Array, n: int) -> bool:
+    return n > SMALL and len(active) <= SHRINK * n
+
+
+def _descend_whole(gram: Gram, problem: _Problem, tol: float, max_iter: int, burst: int) -> int:
+    """Work on all rows until done, or until few enough are left to gather them."""
+    n, steps = len(gram), 0
+    part = problem.part(slice(None), gram.dtype)
+    diagonal = (gram.diagonal + problem.shift).astype(gram.dtype)
+    while steps < max_iter:
+        most = min(burst if n > SMALL else max_iter, max_iter - steps)
+        done = _descend(gram.matrix, gram, diagonal, part, tol, most)
+        steps += done
+        if done < most or _shrinks(part.active(), n):
+            break
+    _apply(gram, problem, np.arange(n), part.s)
+    return steps
+
+
+def _descend_square(gram: Gram, problem: _Problem, index: Array, tol: float, max_iter: int) -> int:
+    """Work on some rows alone, on their square of the Gram."""
+    part = problem.part(index, gram.dtype)
+    diagonal = (gram.diagonal[index] + problem.shift).astype(gram.dtype)
+    steps = _descend(gram.block(index), gram, diagonal, part, tol, max_iter)
+    _apply(gram, problem, index, part.s)
     return steps
 
 
@@ -192,22 +212,12 @@ def _polish(gram: Gram, problem: _Problem, violation: float) -> float:
 
 
 def _descend(
-    matrix: Array | None,
-    gram: Gram,
-    index: Array,
-    g: Array,
-    s: Array,
-    lo: Array,
-    hi: Array,
-    problem: _Problem,
-    tol: float,
-    max_iter: int,
+    matrix: Array | None, gram: Gram, diagonal: Array, part: _Problem, tol: float, max_iter: int
 ) -> int:
-    shift, free = problem.shift, problem.free
-    diagonal = (gram.diagonal[index] + shift).astype(gram.dtype)
+    arrays = diagonal, part.g, part.s, part.lo, part.hi
     if matrix is None:
-        return _descend_rows(gram, diagonal, g, s, lo, hi, shift, free, tol, max_iter)
-    return int(_solvers.descend(matrix, diagonal, g, s, lo, hi, shift, free, tol, max_iter))
+        return _descend_rows(gram, *arrays, part.shift, part.free, tol, max_iter)
+    return int(_solvers.descend(matrix, *arrays, part.shift, part.free, tol, max_iter))
 
 
 def _descend_rows(

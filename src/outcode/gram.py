@@ -49,7 +49,9 @@ class DenseGram:
 
     def block(self, index: Array) -> Array:
         """Return the square matrix of some rows, contiguous."""
-        return gather(self.matrix, index)
+        out = np.empty((len(index), len(index)), dtype=self.dtype)  # NumPy asks for huge pages
+        gather(self.matrix, index.astype(np.uint32), out)
+        return out
 
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], accumulated in float64."""
