@@ -34,7 +34,7 @@ class Row:
 
 
 def measure(name, clf, train, test, repeat=1):
-    """Best time of ``repeat`` fits and predictions, the median of 20 single rows, the test error."""
+    """Best of ``repeat`` fits and predictions, the median of 20 single rows, the test error."""
     fits, predicts = [], []
     for _ in range(repeat):
         start = time.perf_counter()

@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from outcode import OutputCodeClassifier, codes
+from outcode.classifier import stratified_folds
 from outcode.codes import CODES
 from outcode.machines import SVM
 from test_decoders import PLAIN
@@ -137,6 +138,23 @@ def test_weights_and_class_weights_reach_the_machines():
         X[skewed], NAMES[skewed]
     )
     assert balanced.sample_weight_.sum() == pytest.approx(len(skewed))
+
+
+def test_folds_are_stratified_and_count_only_rows_with_weight():
+    rng = np.random.RandomState(0)
+    labels = np.repeat([0, 1, 2], [31, 20, 9])
+    fold = stratified_folds(labels, 3, rng)
+    for q in range(3):
+        sizes = np.bincount(fold[labels == q], minlength=3)
+        assert sizes.max() - sizes.min() <= 1
+    weight = np.ones(60)
+    weight[52:] = 0.0  # one row of class 2 is left: it is never held out
+    with pytest.warns(UserWarning, match="smallest class has 1 rows.*never leaving out"):
+        fold = stratified_folds(labels, 3, rng, weight)
+    assert fold[51] == -1
+    assert set(fold) == {-1, 0, 1, 2}
+    with pytest.warns(UserWarning, match="using 2 folds"):
+        stratified_folds(np.array([0, 0, 1, 1, 1]), 3, rng)
 
 
 def test_progress_is_shown_in_plain_lines(monkeypatch):

@@ -181,7 +181,8 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
                     "with_decoder(decoder, X=X_train)."
                 )
             targets = dichotomies.targets(self.labels_, self.code_)
-            fold = stratified_folds(self.labels_, folds, np.random.RandomState(self._seed))
+            rng = np.random.RandomState(self._seed)
+            fold = stratified_folds(self.labels_, folds, rng, self.sample_weight_)
             return np.asarray(
                 self.machine_.held_out_margins(
                     source,
@@ -220,15 +221,19 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
             )
 
 
-def stratified_folds(labels: Array, folds: int, rng: np.random.RandomState) -> Array:
+def stratified_folds(
+    labels: Array, folds: int, rng: np.random.RandomState, weight: Array | None = None
+) -> Array:
     """Number the rows 0..folds-1 so that each class is spread evenly.
 
     When a class has fewer rows than ``folds`` the number of folds comes down to the smallest class
-    (said in a warning); a class of a single row is never left out, its number is -1.
+    (said in a warning); a class of a single row is never left out, its number is -1. Rows of weight
+    zero teach nothing, so they are not counted.
     """
     if folds < 2:
         raise ValueError(f"folds must be at least 2, got {folds}.")
-    counts = np.bincount(labels)
+    counted = np.ones(len(labels), bool) if weight is None else weight > 0
+    counts = np.bincount(labels[counted])
     smallest = int(counts[counts > 1].min()) if np.any(counts > 1) else 2
     if counts.min() < folds:
         warnings.warn(
@@ -238,10 +243,10 @@ def stratified_folds(labels: Array, folds: int, rng: np.random.RandomState) -> A
             stacklevel=2,
         )
     folds = min(folds, smallest)
-    fold = np.full(len(labels), -1)
+    fold = np.where(counted, -1, np.arange(len(labels)) % folds)
     offset = 0
     for q in np.flatnonzero(counts > 1):
-        rows = rng.permutation(np.flatnonzero(labels == q))
+        rows = rng.permutation(np.flatnonzero(counted & (labels == q)))
         fold[rows] = (np.arange(len(rows)) + offset) % folds
         offset += len(rows)
     return fold

@@ -14,27 +14,41 @@ from typing import Any
 from sklearn.base import clone
 
 from outcode._checks import lookup
-from outcode.decoders import distance, loss
+from outcode.decoders import coupling, distance, likelihood, loss, reliability
 from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
+from outcode.decoders.coupling import BradleyTerry, PairwiseCoupling
 from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, InverseHamming
+from outcode.decoders.likelihood import Likelihood
 from outcode.decoders.loss import LossBased, LossWeighted
+from outcode.decoders.reliability import DynamicReliability, StaticReliability
 
 __all__ = [
     "DECODERS",
     "AttenuatedEuclidean",
+    "BradleyTerry",
     "Decoder",
+    "DynamicReliability",
     "Euclidean",
     "Hamming",
     "InverseHamming",
+    "Likelihood",
     "LossBased",
     "LossWeighted",
+    "PairwiseCoupling",
+    "StaticReliability",
     "Training",
     "log_total_exponential",
     "resolve",
     "total_loss",
 ]
 
-DECODERS: dict[str, Callable[[], Decoder]] = {**distance.NAMES, **loss.NAMES}
+DECODERS: dict[str, Callable[[], Decoder]] = {
+    **distance.NAMES,
+    **loss.NAMES,
+    **likelihood.NAMES,
+    **coupling.NAMES,
+    **reliability.NAMES,
+}
 
 
 def resolve(decoder: Any) -> Decoder:

@@ -41,7 +41,13 @@ class Training:
 
 
 class Decoder(BaseEstimator):
-    """A way to read a class off the margins."""
+    """A way to read a class off the margins.
+
+    ``monotone`` says whether its scores are -sum_s L_s(m_qs f_s), the same non-increasing L_s for
+    every class: what the leave-one-out bounds ask for.
+    """
+
+    monotone: bool = False
 
     def fit(self, training: Training) -> Any:
         """Learn what the decoder needs; the code at least."""

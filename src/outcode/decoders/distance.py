@@ -15,6 +15,8 @@ from outcode.decoders.common import Decoder, Training, total_loss
 class Hamming(Decoder):
     """Count the columns that disagree; m = 0 or f = 0 counts 1/2. [PPF04] Eq. 1"""
 
+    monotone = True
+
     def scores(self, margins: Array, X: Any = None) -> Array:
         return -total_loss(losses.zero_one, margins, self.code_)
 

@@ -21,6 +21,11 @@ class LossBased(Decoder):
     def __init__(self, loss: str = "hinge") -> None:
         self.loss = loss
 
+    @property
+    def monotone(self) -> bool:  # type: ignore[override]  # here it depends on the loss
+        """Whether the loss never increases."""
+        return self.loss in losses.MONOTONE
+
     def fit(self, training: Training) -> LossBased:
         super().fit(training)
         self.loss_ = lookup(losses.LOSSES, self.loss, "loss")

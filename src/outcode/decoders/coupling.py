@@ -1,0 +1,291 @@
+"""Probabilities coupled from the columns' own: pairs, and the Bradley-Terry model of any code."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
+
+from outcode._checks import Array, lookup
+from outcode.decoders.common import Decoder, Training
+from outcode.decoders.likelihood import Sigmoids
+from outcode.parallel import single_blas
+
+#: The columns' probabilities are held within [CLIP, 1 - CLIP], and so no class has less.
+CLIP = 1e-12
+#: Scores are rounded to this many decimals: a solver's last digits must not decide exact ties.
+DECIMALS = 10
+#: Numbers in the largest temporary array.
+BLOCK = 2**21
+#: Largest gradient of the Bradley-Terry model at which it counts as solved, and as failed.
+GRADIENT_GOAL, GRADIENT_FAILED = 1e-10, 1e-6
+#: Smallest log p relative to the largest.
+FLOOR = -250.0
+
+
+def log_scores(p: Array) -> Array:
+    """Return log p, no p below CLIP, without the digits that are the solver's rounding."""
+    held = np.maximum(p, CLIP)
+    return np.round(np.log(held / held.sum(axis=1, keepdims=True)), DECIMALS)
+
+
+# --- pairwise coupling ---
+
+
+class PairwiseCoupling(Sigmoids):
+    """Couple the probabilities r_ij = P(i | i or j) of all pairs into p_1, ..., p_k.
+
+    "wu-lin-weng": min_p sum_{i != j} (r_ji p_i - r_ij p_j)^2 with sum p = 1 (Wu, Lin & Weng 2004,
+    second method). "hastie-tibshirani": min_p sum_{i < j} KL(r_ij || p_i / (p_i + p_j)) (Hastie &
+    Tibshirani 1998, every pair with the same weight). scores = log p.
+
+    Parameters
+    ----------
+    method : "wu-lin-weng" or "hastie-tibshirani"
+    folds : how many folds the held-out margins come from
+    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised
+
+    Attributes
+    ----------
+    slope_, offset_ : (n_dichotomies,) the sigmoids, as in :class:`Likelihood`
+    temperature_ : T, 1 when not asked for
+    """
+
+    def __init__(
+        self, method: str = "wu-lin-weng", folds: int = 3, *, temperature: bool = False
+    ) -> None:
+        self.method = method
+        self.folds = folds
+        self.temperature = temperature
+
+    def fit(self, training: Training) -> PairwiseCoupling:
+        lookup(METHODS, self.method, "method")
+        return super().fit(training)
+
+    def check_code(self, code: Array) -> None:
+        sides = np.stack([(code > 0).sum(axis=0), (code < 0).sum(axis=0)])
+        if np.any(sides != 1):
+            column = int(np.argmax(np.any(sides != 1, axis=0)))
+            raise ValueError(
+                f"Pairwise coupling reads columns that oppose exactly two classes, as in 'ovo'; "
+                f"column {column} opposes {sides[0, column]} to {sides[1, column]}. Use the "
+                f"decoder 'bradley-terry', which couples any code."
+            )
+        super().check_code(code)
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        z, k, couple = self.exponents(margins), len(self.code_), METHODS[self.method]
+        out = np.empty((len(z), k))
+        with single_blas():
+            for batch in gen_batches(max(1, len(z)), max(1, BLOCK // k**2)):
+                out[batch] = log_scores(couple(pair_probabilities(z[batch], self.code_)))
+        return out
+
+
+def pair_probabilities(z: Array, code: Array) -> Array:
+    """Return r (n_samples, k, k), r[:, i, j] = P(i | i or j), the mean over the pair's columns."""
+    k = len(code)
+    i, j = np.argmax(code > 0, axis=0), np.argmax(code < 0, axis=0)
+    total, count = np.zeros((k, k, len(z))), np.zeros((k, k, 1))
+    np.add.at(total, (i, j), expit(-z).T)
+    np.add.at(total, (j, i), expit(z).T)
+    np.add.at(count, (i, j), 1.0)
+    return np.moveaxis(total / np.maximum(count + count.transpose(1, 0, 2), 1.0), 2, 0)
+
+
+def wu_lin_weng(r: Array) -> Array:
+    """Return the p of the second method of Wu, Lin & Weng (2004), one k x k system per sample.
+
+    At the optimum Q p is constant, with Q_ii = sum_j r_ji^2 and Q_ij = -r_ji r_ij,
+    so p is proportional to (Q + e e')^-1 e. That matrix is positive definite for every r in [0, 1]:
+    a vector with r_ji x_i = r_ij x_j for all pairs has no two signs.
+    """
+    k = r.shape[1]
+    Q = 1.0 - r * r.transpose(0, 2, 1)
+    diagonal = np.arange(k)
+    Q[:, diagonal, diagonal] = 1.0 + (r**2).sum(axis=1)
+    p = np.linalg.solve(Q, np.ones((len(r), k, 1)))[..., 0]
+    return p / p.sum(axis=1, keepdims=True)
+
+
+def hastie_tibshirani(r: Array) -> Array:
+    """Return the p of Hastie & Tibshirani (1998): the Bradley-Terry model of one-vs-one."""
+    i, j = np.triu_indices(r.shape[1], 1)
+    side = np.arange(r.shape[1])[:, None]
+    code = (side == i).astype(np.int8) - (side == j).astype(np.int8)
+    return np.exp(bradley_terry(r[:, i, j], r[:, j, i], code))
+
+
+METHODS: dict[str, Callable[[Array], Array]] = {
+    "wu-lin-weng": wu_lin_weng,
+    "hastie-tibshirani": hastie_tibshirani,
+}
+
+
+# --- the generalised Bradley-Terry model ---
+
+
+class BradleyTerry(Sigmoids):
+    """Couple the columns of any code by the generalised Bradley-Terry model.
+
+    min_p  -sum_s [ r_s log(q_s+ / q_s) + (1 - r_s) log(q_s- / q_s) ],  q_s = q_s+ + q_s-, with
+    q_s+ and q_s- the sums of p over the classes where column s is +1 and -1, and r_s = P(O_s = +1)
+    (Huang, Weng & Lin 2006, every column with the same weight). scores = log p.
+
+    Parameters
+    ----------
+    folds : how many folds the held-out margins come from
+    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised
+
+    Attributes
+    ----------
+    slope_, offset_ : (n_dichotomies,) the sigmoids, as in :class:`Likelihood`
+    temperature_ : T, 1 when not asked for
+    """
+
+    def __init__(self, folds: int = 3, *, temperature: bool = False) -> None:
+        self.folds = folds
+        self.temperature = temperature
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        z = self.exponents(margins)
+        with single_blas():
+            return log_scores(np.exp(bradley_terry(expit(-z), expit(z), self.code_)))
+
+
+def bradley_terry(plus: Array, minus: Array, code: Array, *, max_iter: int = 300) -> Array:
+    """Return log p (n_samples, n_classes) of the generalised Bradley-Terry model.
+
+    Problem    see :class:`BradleyTerry`; in theta = log p it has no constraint, and its gradient
+               g_i = p_i dL/dp_i vanishes exactly where the KKT conditions hold or p_i is 0
+    Algorithm  Newton in theta, damped by Levenberg and Marquardt against the scale D + N of the
+               multiplicative updates of Huang, Weng & Lin (2006): with much damping a step goes
+               their way, with little it is Newton's. The updates alone take of the order of 1/p
+               steps to bring a class down to probability p, Newton's take log(1/p)
+    Stopping   max_i |g_i| <= 1e-10; a ConvergenceWarning if more than 1e-6 is left
+
+    Parameters
+    ----------
+    plus, minus : (n_samples, n_dichotomies) r_s and 1 - r_s
+    code : (n_classes, n_dichotomies)
+    """
+    model = Model.of(code)
+    out = np.empty((len(plus), len(code)))
+    residual = 0.0
+    rows = max(1, BLOCK // max(len(code) ** 2, code.shape[1]))
+    for batch in gen_batches(max(1, len(plus)), rows):
+        r = np.clip(plus[batch], CLIP, 1.0 - CLIP), np.clip(minus[batch], CLIP, 1.0 - CLIP)
+        out[batch], left = _descend(model, *r, max_iter)
+        residual = max(residual, left)
+    if residual > GRADIENT_FAILED:
+        warnings.warn(
+            f"The Bradley-Terry model stopped after {max_iter} steps with a gradient of "
+            f"{residual:.2g}.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return out
+
+
+@dataclass(frozen=True)
+class Model:
+    """Which classes are on the sides of each column, and which pairs of classes share a side."""
+
+    sides: tuple[Array, Array]  # two (n_classes, n_dichotomies) of 0 and 1: +1 and -1
+    pairs: tuple[Any, Any, Any]  # three (n_dichotomies, n_classes^2): both in +1, in -1, in either
+
+    @classmethod
+    def of(cls, code: Array) -> Model:
+        sides = (code > 0).astype(np.float64), (code < 0).astype(np.float64)
+        plus, minus, either = (_shared(side) for side in (*sides, sides[0] + sides[1]))
+        return cls(sides, (plus, minus, either))
+
+    def sums(self, p: Array) -> tuple[Array, Array]:
+        return p @ self.sides[0], p @ self.sides[1]
+
+    def value(self, theta: Array, plus: Array, minus: Array) -> Array:
+        """Return the objective of each sample."""
+        q_plus, q_minus = self.sums(np.exp(theta))
+        total = np.log(q_plus + q_minus)
+        return (plus * (total - np.log(q_plus)) + minus * (total - np.log(q_minus))).sum(axis=1)
+
+    def derivatives(self, theta: Array, plus: Array, minus: Array) -> tuple[Array, Array, Array]:
+        """Return the gradient D - N in theta, the scale D + N, and the Hessian.
+
+        N_i / p_i and D_i / p_i are numerator and denominator of the multiplicative update.
+        """
+        p = np.exp(theta)
+        q_plus, q_minus = self.sums(p)
+        one, a, b = 1.0 / (q_plus + q_minus), plus / q_plus, minus / q_minus
+        D = p * (one @ (self.sides[0] + self.sides[1]).T)
+        N = p * (a @ self.sides[0].T + b @ self.sides[1].T)
+        in_plus, in_minus, either = self.pairs
+        shared = (a / q_plus) @ in_plus + (b / q_minus) @ in_minus - one**2 @ either
+        hessian = p[:, :, None] * p[:, None, :] * shared.reshape(len(p), p.shape[1], p.shape[1])
+        diagonal = np.arange(p.shape[1])
+        hessian[:, diagonal, diagonal] += D - N
+        return D - N, D + N, hessian
+
+
+def _shared(side: Array) -> Any:
+    """Return for each pair of classes whether both are on this side of each column."""
+    both = (side.T[:, :, None] * side.T[:, None, :]).reshape(side.shape[1], -1)
+    return sparse.csr_array(both) if both.mean() < 0.2 else both
+
+
+def _descend(model: Model, plus: Array, minus: Array, max_iter: int) -> tuple[Array, float]:
+    """Return log p and the largest gradient left, all samples in step until each has converged."""
+    theta = np.zeros((len(plus), len(model.sides[0])))
+    value, damping = model.value(theta, plus, minus), np.full(len(plus), 0.5)
+    active, residual = np.arange(len(plus)), 0.0
+    for _ in range(max_iter):
+        gradient, scale, hessian = model.derivatives(theta[active], plus[active], minus[active])
+        worst = np.abs(gradient).max(axis=1)
+        late = worst > GRADIENT_GOAL
+        active = active[late]
+        residual = float(worst.max(initial=0.0))
+        if not len(active):
+            break
+        step = _damped_step(gradient[late], scale[late], hessian[late], damping[active])
+        trial = _shift(theta[active] + step)
+        found = model.value(trial, plus[active], minus[active])
+        better = found <= value[active] + 1e-15 * (1.0 + np.abs(value[active]))
+        moved = active[better]
+        theta[moved], value[moved] = trial[better], found[better]
+        damping[active] = np.clip(damping[active] * np.where(better, 0.2, 3.0), 1e-14, 1e9)
+    p = np.exp(theta)
+    return theta - np.log(p.sum(axis=1, keepdims=True)), residual
+
+
+def _damped_step(gradient: Array, scale: Array, hessian: Array, damping: Array) -> Array:
+    """Return -(H + damping diag(scale))^-1 g, solved with the diagonal scaled to one."""
+    root = np.sqrt(scale)
+    outer = root[:, :, None] * root[:, None, :]
+    # H e = 0, as only ratios of p matter: the second term fills that direction, which is not used
+    system = hessian / outer + outer / scale.sum(axis=1)[:, None, None]
+    diagonal = np.arange(scale.shape[1])
+    system[:, diagonal, diagonal] += damping[:, None]
+    right = (gradient / root)[..., None]
+    try:
+        solved = np.linalg.solve(system, right)
+    except np.linalg.LinAlgError:  # exactly singular: possible only while H is indefinite
+        solved = np.linalg.pinv(system) @ right
+    return -solved[..., 0] / root
+
+
+def _shift(theta: Array) -> Array:
+    """Make the largest log p of each row 0, and hold the others where exp(2 theta) is finite."""
+    return np.maximum(theta - theta.max(axis=1, keepdims=True), FLOOR)
+
+
+NAMES: dict[str, Callable[[], Decoder]] = {
+    "coupling": PairwiseCoupling,
+    "bradley-terry": BradleyTerry,
+}

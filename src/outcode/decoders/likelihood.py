@@ -1,0 +1,323 @@
+"""Probabilities from margins: one sigmoid per column, and the likelihood of each codeword.
+
+Every decoder here answers ``scores`` and ``proba`` with the same winner in each row, rounding
+included: the probabilities are computed from the scores, and where rounding ties or swaps the
+largest of them the winner of the scores is put one unit in the last place ahead.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from outcode._checks import Array, lookup
+from outcode.decoders.common import Decoder, Training
+from outcode.dichotomies import separation
+from outcode.parallel import single_blas
+
+#: A f + B is held within this, so that a sum over columns stays finite.
+EXPONENT_LIMIT = 1e300
+#: Largest gradient of the mean log-likelihood at which a sigmoid counts as fitted, and as failed.
+GRADIENT_GOAL, GRADIENT_FAILED = 1e-10, 1e-5
+#: Natural logarithms between which a temperature is sought.
+LOG_TEMPERATURES = (-7.0, 7.0)
+
+
+# --- one sigmoid per column ---
+
+
+def smoothed_targets(positive: Array, weight: Array) -> Array:
+    """Return Platt's targets (W+ + 1) / (W+ + 2) and 1 / (W- + 2), W the total weight of a side.
+
+    The hard targets 1 and 0 have no finite optimum when the margins are separable.
+
+    >>> smoothed_targets(np.array([True, True, False]), np.ones(3)).round(2).tolist()
+    [0.75, 0.75, 0.33]
+    """
+    plus, minus = weight[positive].sum(), weight[~positive].sum()
+    return np.where(positive, (plus + 1.0) / (plus + 2.0), 1.0 / (minus + 2.0))
+
+
+def hard_targets(positive: Array, weight: Array) -> Array:
+    """Return 1 and 0, the targets of [PPF04] Eq. 5."""
+    return positive.astype(np.float64)
+
+
+TARGETS: dict[str, Callable[[Array, Array], Array]] = {
+    "smoothed": smoothed_targets,
+    "hard": hard_targets,
+}
+
+
+def fit_sigmoid(f: Array, targets: Array, weight: Array) -> tuple[float, float, float]:
+    """Fit P(O = +1 | f) = 1 / (1 + exp(A f + B)), A <= 0, to targets in [0, 1].
+
+    Problem    min_{A <= 0, B}  sum_i w_i [ t_i z_i + log(1 + exp(-z_i)) ],  z_i = A f_i + B,
+               the negative of [PPF04] Eq. 5 when the targets are 0 and 1
+    Algorithm  Newton with a ridge of 1e-12 and backtracking (Lin, Lin & Weng 2007),
+               on f / max|f|, which makes the ridge harmless for margins of any size
+    Stopping   largest gradient of the weighted mean <= 1e-10, or no step lowers the objective
+    Returns    A, B and the largest gradient left
+    """
+    scale = float(np.abs(f).max(initial=0.0)) or 1.0
+    w = weight / weight.sum()
+    A, B, residual = _newton(f / scale, targets, w)
+    if A > 0:
+        # the leave-one-out bound holds for losses that never increase, so only with A <= 0; the
+        # problem is convex: if its optimum has A > 0, the constrained one lies on A = 0
+        share = w @ targets
+        A, B, residual = 0.0, float(np.log1p(-share) - np.log(share)), 0.0
+    with np.errstate(over="ignore"):
+        A = float(np.maximum(np.float64(A) / scale, -np.finfo(np.float64).max))
+    return A, B, residual
+
+
+def _newton(f: Array, t: Array, w: Array) -> tuple[float, float, float]:
+    theta = np.array([0.0, np.log((w @ (1.0 - t) + 1e-300) / (w @ t + 1e-300))])
+    design = np.column_stack([f, np.ones_like(f)])
+    value = _objective(design @ theta, t, w)
+    residual = np.inf
+    for _ in range(100):
+        p = expit(-(design @ theta))
+        gradient = design.T @ (w * (t - p))
+        residual = float(np.abs(gradient).max())
+        if residual <= GRADIENT_GOAL:
+            break
+        hessian = design.T @ (design * (w * p * (1.0 - p))[:, None]) + 1e-12 * np.eye(2)
+        step = np.linalg.solve(hessian, -gradient)
+        moved = _backtrack(design, t, w, theta, step, value, float(gradient @ step))
+        if moved is None:
+            break
+        theta, value = moved
+    return float(theta[0]), float(theta[1]), residual
+
+
+def _backtrack(
+    design: Array, t: Array, w: Array, theta: Array, step: Array, value: float, slope: float
+) -> tuple[Array, float] | None:
+    """Halve the step until the objective falls; None when no step of more than 1e-10 does."""
+    size, rounding = 1.0, 4.0 * np.finfo(np.float64).eps * (1.0 + abs(value))
+    while size >= 1e-10:
+        trial = theta + size * step
+        found = _objective(design @ trial, t, w)
+        if found <= value + 1e-4 * size * slope + rounding:
+            return trial, found
+        size /= 2.0
+    return None
+
+
+def _objective(z: Array, t: Array, w: Array) -> float:
+    return float(w @ (t * z + np.logaddexp(0.0, -z)))
+
+
+def fit_sigmoids(
+    margins: Array, signs: Array, weight: Array, targets: str = "smoothed"
+) -> tuple[Array, Array]:
+    """Fit the sigmoid of each column on the rows it uses; return A and B (n_dichotomies,) each.
+
+    Parameters
+    ----------
+    margins : (n_samples, n_dichotomies) on rows the machines were not trained on
+    signs : (n_samples, n_dichotomies) code[labels]; a row with 0 is not used by that column
+    weight : (n_samples,)
+    targets : "smoothed" or "hard"
+    """
+    make = lookup(TARGETS, targets, "targets")
+    fitted = np.empty((3, margins.shape[1]))
+    for s in range(margins.shape[1]):
+        used = (signs[:, s] != 0) & (weight > 0)
+        t = make(signs[used, s] > 0, weight[used])
+        fitted[:, s] = fit_sigmoid(margins[used, s], t, weight[used])
+    if fitted[2].max() > GRADIENT_FAILED:
+        s = int(np.argmax(fitted[2]))
+        warnings.warn(
+            f"The sigmoid of column {s} stopped early: a gradient of {fitted[2, s]:.2g} is left.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return fitted[0], fitted[1]
+
+
+# --- from scores to probabilities ---
+
+
+def softmax(scores: Array, temperature: float = 1.0) -> Array:
+    """Return exp(scores / T), each row made to sum to one; the largest score stays the largest."""
+    power = np.exp((scores - scores.max(axis=1, keepdims=True)) / temperature)
+    return agree(power / power.sum(axis=1, keepdims=True), np.argmax(scores, axis=1))
+
+
+def agree(proba: Array, winner: Array) -> Array:
+    """Put the winner one unit in the last place ahead where rounding has lost its lead."""
+    rows = np.flatnonzero(np.argmax(proba, axis=1) != winner)
+    proba[rows, winner[rows]] = np.nextafter(proba[rows].max(axis=1), np.inf)
+    return proba
+
+
+def log_loss(log_proba: Array, labels: Array, weight: Array, temperature: float = 1.0) -> float:
+    """Return the weighted mean of -log p_y, with p proportional to exp(log_proba / T)."""
+    tempered = log_proba / temperature
+    loss = logsumexp(tempered, axis=1) - tempered[np.arange(len(labels)), labels]
+    return float(weight @ loss / weight.sum())
+
+
+def fit_temperature(log_proba: Array, labels: Array, weight: Array) -> float:
+    """Return the T > 0 with the smallest log loss (Guo et al. 2017), 1 if none is smaller.
+
+    The log loss is convex in 1/T, so it has one valley in log T.
+    """
+    shifted = log_proba - log_proba.max(axis=1, keepdims=True)
+    shifted = np.maximum(shifted, -1e6)  # one absurd row must not overflow the sum
+    found = minimize_scalar(
+        lambda log_t: log_loss(shifted, labels, weight, np.exp(log_t)),
+        bounds=LOG_TEMPERATURES,
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    gain = log_loss(shifted, labels, weight) - found.fun
+    return float(np.exp(found.x)) if gain > 0 else 1.0
+
+
+# --- decoders ---
+
+
+class Sigmoids(Decoder):
+    """A decoder on P(O_s = m | f_s) = 1 / (1 + exp(m (A_s f_s + B_s))), fitted held out.
+
+    A subclass has the parameters ``folds`` and ``temperature`` and defines ``scores`` as
+    logarithms of numbers proportional to the probabilities, and ``check_code`` for what it asks
+    of a code.
+    """
+
+    folds: int
+    temperature: bool
+    targets: str = "smoothed"
+
+    def fit(self, training: Training) -> Any:
+        """Fit a sigmoid per column on held-out margins, and the temperature if asked."""
+        super().fit(training)
+        self.check_code(training.code)
+        margins, signs = training.crossfit(self.folds), training.code[training.labels]
+        with single_blas():
+            self.slope_, self.offset_ = fit_sigmoids(
+                margins, signs, training.sample_weight, self.targets
+            )
+        self.temperature_ = 1.0
+        if self.temperature:
+            log_proba = self.log_proba(margins, training.X)
+            self.temperature_ = fit_temperature(log_proba, training.labels, training.sample_weight)
+        return self
+
+    def check_code(self, code: Array) -> None:
+        """Raise an error if this decoder cannot read the code."""
+        first, second = np.nonzero(np.triu(separation(code) == 0, 1))
+        if len(first):
+            raise ValueError(
+                f"Classes {first[0]} and {second[0]} are opposed by no column of the code: no "
+                f"margin tells them apart, so they have no probabilities of their own. Give a "
+                f"code with a column in which they have opposite signs."
+            )
+
+    def exponents(self, margins: Array) -> Array:
+        """Return A_s f_s + B_s, (n_samples, n_dichotomies), finite for every finite margin."""
+        with np.errstate(over="ignore"):
+            z = np.asarray(margins, dtype=np.float64) * self.slope_ + self.offset_
+        return np.clip(z, -EXPONENT_LIMIT, EXPONENT_LIMIT)
+
+    def log_proba(self, margins: Array, X: Any = None) -> Array:
+        """Return logarithms of the probabilities before temperature, up to a constant per row."""
+        return self.scores(margins, X)
+
+    def proba(self, margins: Array, X: Any = None) -> Array:
+        """Return the (n_samples, n_classes) probabilities; the largest is that of ``scores``."""
+        return softmax(self.scores(margins, X), self.temperature_)
+
+
+class Likelihood(Sigmoids):
+    """Probability of each codeword under independent column sigmoids.
+
+    scores_q = sum_{s: m_qs != 0} log P(O_s = m_qs | f_s) ([PPF04] Eq. 3 without alpha, Eq. 4), with
+    P(O_s = m | f_s) = 1 / (1 + exp(m (A_s f_s + B_s))) fitted on held-out margins (Eq. 5). An entry
+    0 is "don't care".
+
+    Parameters
+    ----------
+    folds : how many folds the held-out margins come from
+    targets : "smoothed" (Platt's) or "hard" (the paper's, which diverge on separable margins)
+    invalid : what becomes of the mass on codewords of no class. "renormalise" leaves it out, the
+        class posterior among valid codewords; "uniform" is the paper's Eq. 3: every class gets
+        alpha = (1 - sum_q prod_q) / Q, which swallows everything when there are many columns
+    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised
+
+    Attributes
+    ----------
+    slope_, offset_ : (n_dichotomies,) A_s <= 0 and B_s
+    temperature_ : T, 1 when not asked for
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder="likelihood", random_state=0).fit(X, y)
+    >>> clf.predict_proba(X[:1]).argmax(axis=1) == clf.predict(X[:1])
+    array([ True])
+    """
+
+    monotone = True
+
+    def __init__(
+        self,
+        folds: int = 3,
+        targets: str = "smoothed",
+        *,
+        invalid: str = "renormalise",
+        temperature: bool = False,
+    ) -> None:
+        self.folds = folds
+        self.targets = targets
+        self.invalid = invalid
+        self.temperature = temperature
+
+    def fit(self, training: Training) -> Likelihood:
+        lookup({"renormalise": None, "uniform": None}, self.invalid, "invalid")
+        return super().fit(training)
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        z = self.exponents(margins)
+        plus, minus = (self.code_ > 0).astype(np.float64), (self.code_ < 0).astype(np.float64)
+        with single_blas():
+            return -(np.logaddexp(0.0, z) @ plus.T + np.logaddexp(0.0, -z) @ minus.T)
+
+    def log_proba(self, margins: Array, X: Any = None) -> Array:
+        scores = self.scores(margins, X)
+        if self.invalid == "renormalise":
+            return scores
+        with np.errstate(divide="ignore"):  # no mass on invalid codewords: log 0
+            return np.logaddexp(scores, np.log(_invalid_share(scores)))
+
+    def proba(self, margins: Array, X: Any = None) -> Array:
+        if self.invalid == "renormalise":
+            return super().proba(margins, X)
+        scores = self.scores(margins, X)
+        if self.temperature_ == 1.0:
+            proba = np.exp(scores) + _invalid_share(scores)
+        else:
+            proba = softmax(self.log_proba(margins, X), self.temperature_)
+        # products far below alpha vanish in the sum: the winner must not
+        return agree(proba, np.argmax(scores, axis=1))
+
+
+def _invalid_share(scores: Array) -> Array:
+    """Return alpha = (1 - sum_q prod_q) / Q of each row, (n_samples, 1). [PPF04] Eq. 3"""
+    valid = np.exp(scores).sum(axis=1, keepdims=True)
+    return np.maximum(1.0 - valid, 0.0) / scores.shape[1]
+
+
+NAMES: dict[str, Callable[[], Decoder]] = {"likelihood": Likelihood}
