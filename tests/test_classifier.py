@@ -225,7 +225,7 @@ BAD = {
     "machine regressor": ({"machine": 3}, "machine must be a name"),
     "not square": ({"X": rbf_kernel(X)[:, :9], "kernel": "precomputed"}, "must be square"),
     "not symmetric": ({"X": asymmetric(), "kernel": "precomputed"}, r"symmetric, but K\[2, 5\]"),
-    "sparse kernel": ({"X": sparse.eye(150).tocsr(), "kernel": "precomputed"}, "cannot be sparse"),
+    "sparse kernel": ({"X": sparse.eye(150).tocsr(), "kernel": "precomputed"}, "rows are sparse"),
     "no rows": ({"X": X[:0], "y": NAMES[:0]}, "0 sample"),
     "lengths": ({"y": NAMES[:9]}, "inconsistent numbers of samples"),
     "class weight": ({"class_weight": "ballanced"}, "class_weight"),

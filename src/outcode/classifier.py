@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, get_tags
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -83,7 +83,7 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(machines.resolve(self.machine)).input_tags
+        inner = machines.input_tags(self.machine)
         tags.input_tags.pairwise = inner.pairwise
         tags.input_tags.sparse = inner.sparse
         tags.input_tags.allow_nan = inner.allow_nan
@@ -199,13 +199,16 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _check_training(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:
-        X, y = validate_data(self, X, y, **_rules(X, machine))
+        self._door = _rules(machine)
+        _refuse_sparse(X, self._door)
+        X, y = validate_data(self, X, y, **self._door)
         _check_one_type(y)
         check_classification_targets(y)
         return X, y
 
     def _check_rows(self, X: Any) -> Any:
-        return validate_data(self, X, reset=False, **_rules(X, self.machine_))
+        _refuse_sparse(X, self._door)
+        return validate_data(self, X, reset=False, **self._door)
 
     def _check_classes(self, weight: Array) -> None:
         mass = np.bincount(self.labels_, weights=weight)
@@ -252,17 +255,23 @@ def stratified_folds(
     return fold
 
 
-def _rules(X: Any, machine: Any) -> dict[str, Any]:
+def _rules(machine: Any) -> dict[str, Any]:
     """How rows are checked at the door: numbers for kernels, as the classifier asks otherwise."""
-    tags = get_tags(machine).input_tags
-    if sparse.issparse(X) and tags.pairwise:
-        raise ValueError("A precomputed kernel matrix cannot be sparse: give K.toarray().")
+    tags = machines.input_tags(machine)
     kernel = hasattr(machine, "fit_gram")
     return {
         "accept_sparse": "csr" if tags.sparse else False,
         "dtype": np.float64 if kernel and not tags.pairwise else None,
         "ensure_all_finite": not tags.allow_nan,
     }
+
+
+def _refuse_sparse(X: Any, rules: dict[str, Any]) -> None:
+    if sparse.issparse(X) and not rules["accept_sparse"]:
+        raise ValueError(
+            "These rows are sparse, and the machine (a precomputed kernel, or a classifier that "
+            "says so) cannot take them: give X.toarray()."
+        )
 
 
 def _check_one_type(y: Array) -> None:

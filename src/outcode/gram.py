@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import OrderedDict
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -50,7 +51,15 @@ class DenseGram:
     def block(self, index: Array) -> Array:
         """Return the square matrix of some rows, contiguous."""
         out = np.empty((len(index), len(index)), dtype=self.dtype)  # NumPy asks for huge pages
-        gather(self.matrix, index.astype(np.uint32), out)
+        starts = np.flatnonzero(np.diff(index, prepend=-2) != 1)
+        if len(starts) > 8:
+            gather(self.matrix, index.astype(np.uint32), out)
+            return out
+        places = [slice(a, b) for a, b in pairwise([*starts, len(index)])]
+        for rows in places:  # the rows of a few classes, which stand together
+            for columns in places:
+                source = tuple(slice(index[p][0], index[p][-1] + 1) for p in (rows, columns))
+                out[rows, columns] = self.matrix[source]
         return out
 
     def add(self, index: Array, coef: Array, out: Array) -> None:

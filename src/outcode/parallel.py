@@ -21,7 +21,12 @@ R = TypeVar("R")
 
 def n_threads(n_jobs: int | None) -> int:
     """Return how many threads to use: all cores for None, joblib's reading otherwise."""
-    return int(joblib.cpu_count()) if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
+    return _cores() if n_jobs is None else int(joblib.effective_n_jobs(n_jobs))
+
+
+@lru_cache(maxsize=1)
+def _cores() -> int:
+    return int(joblib.cpu_count())  # reads files of the system: too slow to ask for every row
 
 
 @lru_cache(maxsize=1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import clone, is_classifier
+from sklearn.utils import InputTags, get_tags
 
 from outcode._checks import lookup
 from outcode.machines.bank import Bank
@@ -20,9 +21,25 @@ from outcode.machines.kernel import KernelMachine
 from outcode.machines.least_squares import LeastSquares
 from outcode.machines.svm import SVM
 
-__all__ = ["MACHINES", "SVM", "Bank", "KernelMachine", "LeastSquares", "Machine", "resolve"]
+__all__ = [
+    "MACHINES",
+    "SVM",
+    "Bank",
+    "KernelMachine",
+    "LeastSquares",
+    "Machine",
+    "input_tags",
+    "resolve",
+]
 
 MACHINES: dict[str, type[Machine]] = {"svm": SVM, "ls": LeastSquares}
+
+
+def input_tags(machine: Any) -> Any:
+    """Return what rows a machine takes (pairwise, sparse, NaN), as scikit-learn's input tags."""
+    if isinstance(machine, str) and machine in MACHINES:
+        machine = MACHINES[machine]()
+    return get_tags(machine).input_tags if hasattr(machine, "fit") else InputTags()
 
 
 def resolve(machine: Any) -> Machine:

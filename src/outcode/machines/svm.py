@@ -163,8 +163,9 @@ class SVM(KernelMachine):
         )
         if gram.order is None:
             return solution
-        back = np.argsort(gram.order)
-        return replace(solution, dual_coef=solution.dual_coef[back], margins=solution.margins[back])
+        dual_coef, margins = np.empty(len(gram)), np.empty(len(gram))
+        dual_coef[order], margins[order] = solution.dual_coef, solution.margins
+        return replace(solution, dual_coef=dual_coef, margins=margins)
 
     def _free_bias(self, s: int) -> float:
         return float(self.bias_[s]) if self.bias == "free" else 0.0
