@@ -1,6 +1,17 @@
 """outcode: learn many classes with binary machines on one shared kernel matrix."""
 
-from outcode import codes, decoders, dichotomies, kernels, loo, losses, machines, selection
+from outcode import (
+    codes,
+    datasets,
+    decoders,
+    dichotomies,
+    kernels,
+    loo,
+    losses,
+    machines,
+    selection,
+    statistics,
+)
 from outcode.classifier import OutputCodeClassifier
 from outcode.dichotomies import diagnose
 
@@ -9,6 +20,7 @@ __version__ = "0.1.0"
 __all__ = [
     "OutputCodeClassifier",
     "codes",
+    "datasets",
     "decoders",
     "diagnose",
     "dichotomies",
@@ -17,4 +29,5 @@ __all__ = [
     "losses",
     "machines",
     "selection",
+    "statistics",
 ]

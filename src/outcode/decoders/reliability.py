@@ -21,6 +21,7 @@ from sklearn.utils.extmath import row_norms
 from outcode import losses
 from outcode._checks import Array, lookup
 from outcode.decoders.common import Decoder, Training, total_loss
+from outcode.parallel import single_blas
 
 #: Values of k tried when none is given.
 NEIGHBOURS = (1, 3, 5, 9, 15, 25)
@@ -65,8 +66,8 @@ class StaticReliability(Reliability):
     >>> from outcode import OutputCodeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = OutputCodeClassifier("ova", "svm", StaticReliability()).fit(X, y)
-    >>> clf.decoder_.reliabilities_.round(1).tolist()  # versicolor has a class on either side
-    [1.0, 0.8, 0.9]
+    >>> clf.decoder_.reliabilities_.round(2).tolist()  # versicolor has a class on either side
+    [0.97, 0.75, 0.8]
     """
 
     def fit(self, training: Training) -> StaticReliability:
@@ -215,8 +216,9 @@ def _linear_scores(weighted: Array, margins: Array, code: Array) -> Array:
     apart by the margins themselves, which for equal reliabilities is the conventional rule
     ([LZ05] Eq. 15).
     """
-    scores = -total_loss(losses.linear, weighted, code)
-    winner = _winner(weighted, margins, code)
+    with single_blas():
+        scores = -total_loss(losses.linear, weighted, code)
+        winner = _winner(weighted, margins, code)
     rows = np.flatnonzero(scores.argmax(axis=1) != winner)
     scores[rows, winner[rows]] = np.nextafter(scores[rows].max(axis=1), np.inf)
     return scores
@@ -283,22 +285,21 @@ class Space:
 
     def batches(self, n_samples: int, count: int) -> Iterator[slice]:
         """Cut test rows so that memory stays bounded."""
-        return _batches(n_samples, self.numbers(self._first_try(count)))
+        return _batches(n_samples, self.numbers(_first_try(count)))
 
     def nearest(self, X: Any, count: int) -> Array:
         """Return the ``count`` nearest training rows of every row, the nearest first."""
-        return self._settle(self.ready(X), count, self._first_try(count))
-
-    def _first_try(self, count: int) -> int:
-        return min(2 * count + 8, self.size)
+        return self._settle(self.ready(X), count, _first_try(count))
 
     def _settle(self, rows: Any, count: int, tried: int) -> Array:
+        tried = min(tried, self.size)
         out = np.empty((rows.shape[0], count), dtype=np.intp)
         for cut in _batches(rows.shape[0], self.numbers(tried)):
             out[cut], settled = _in_order(*self.candidates(rows[cut], tried), count, self.size)
             left = cut.start + np.flatnonzero(~settled)
             if tried < self.size and len(left):
-                out[left] = self._settle(rows[left], count, min(2 * tried, self.size))
+                few = len(left) * self.numbers(self.size) <= BATCH
+                out[left] = self._settle(rows[left], count, self.size if few else 2 * tried)
         return out
 
 
@@ -321,12 +322,18 @@ class InputSpace(Space):
         return tried * (1 + (self.rows.nnz if self.sparse else self.rows.size) // self.size)
 
     def candidates(self, rows: Any, tried: int) -> tuple[Array, Array, Array, Array]:
-        reported, index = self.index.kneighbors(rows, tried)
+        reported, index = self._propose(rows, tried)
         difference = rows[np.repeat(np.arange(len(index)), tried)] - self.rows[index.ravel()]
         distance = row_norms(difference, squared=True).reshape(index.shape)
         # |z|^2 <= 2 |x|^2 + 2 |x - z|^2 bounds what scikit-learn's |x|^2 + |z|^2 - 2 x.z rounds off
         bound = reported[:, -1] ** 2 * (1.0 - TIE) - TIE * row_norms(rows, squared=True)
         return distance, index, TIE * distance, bound
+
+    def _propose(self, rows: Any, tried: int) -> tuple[Array, Array]:
+        if tried < self.size:
+            return self.index.kneighbors(rows, tried)
+        everything = np.tile(np.arange(self.size), (rows.shape[0], 1))
+        return np.full((rows.shape[0], 1), np.inf), everything
 
 
 class KernelSpace(Space):
@@ -377,6 +384,11 @@ def _in_order(
     wanted = group <= group[:, count - 1 : count]
     end = np.where(wanted, distance + rounding, -np.inf).max(axis=1)
     return np.sort(group * size + index, axis=1)[:, :count] % size, end < bound
+
+
+def _first_try(count: int) -> int:
+    """Return how many candidates settle ``count`` neighbours most of the time."""
+    return 3 * count + 12
 
 
 def _batches(n_samples: int, numbers: int) -> Iterator[slice]:

@@ -1,0 +1,1 @@
+"""The papers' own experiments: ours beside theirs, each run as ``python -m outcode.papers.KEY``."""

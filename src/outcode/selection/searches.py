@@ -1,0 +1,426 @@
+"""The search estimators: by the leave-one-out bound, by folds, by doubling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from outcode import machines
+from outcode._checks import Array, positive, row_weights
+from outcode.progress import progress
+from outcode.selection.trainings import Problem, Trainings, median_gamma
+
+#: gamma times the median distance, of the values tried when none are given.
+FACTORS = 2.0 ** np.arange(-5, 6)
+#: Kernels that have no gamma.
+WITHOUT_GAMMA = "linear", "precomputed"
+
+
+def _has_proba(search: Any) -> bool:
+    if hasattr(search, "best_estimator_"):
+        return hasattr(search.best_estimator_, "predict_proba")
+    return hasattr(search.estimator, "predict_proba")
+
+
+class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """What the searches share: the data at the door, the refit, and the fitted model's verbs.
+
+    A subclass defines ``_search``, which fills ``results_`` and returns the place of the best.
+    """
+
+    estimator: Any
+    refit: bool
+    verbose: int
+    results_: dict[str, Array]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Try the settings, and fit the estimator with the best on all rows."""
+        machine = _kernel_machine(self.estimator)
+        rows, labels = self._check_rows(X, y, machine)
+        weight = row_weights(sample_weight, len(labels))
+        self.classes_ = _classes(labels, weight)
+        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
+        best = self.best_index_ = self._search(Problem(self.estimator, rows, labels, weight))
+        self.best_params_ = {
+            f"machine__{name}": float(self.results_[name][best])
+            for name in ("gamma", "C")
+            if np.isfinite(self.results_[name][best])
+        }
+        if self.refit:
+            chosen = {key.removeprefix("machine__"): v for key, v in self.best_params_.items()}
+            self.best_estimator_ = clone(self.estimator)
+            self.best_estimator_.set_params(machine=machine.set_params(**chosen))
+            extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+            self.best_estimator_.fit(X, y, **extra)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the classes the best estimator predicts."""
+        return self._best().predict(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of the best estimator."""
+        return self._best().decision_function(X)
+
+    @available_if(_has_proba)
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the best estimator."""
+        return self._best().predict_proba(X)
+
+    def _search(self, problem: Problem) -> int:
+        raise NotImplementedError(f"{type(self).__name__} must define _search()")
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "results_")
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("The best estimator was not kept: search with refit=True.")
+        return self.best_estimator_
+
+    def _check_rows(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:
+        pairwise = get_tags(machine).input_tags.pairwise
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=False if pairwise else "csr",
+            dtype=None if pairwise else np.float64,
+        )
+        check_classification_targets(y)
+        return X, np.asarray(y)
+
+    def _axes(self, ax: Any) -> Any:
+        check_is_fitted(self, "results_")
+        if ax is None:
+            from matplotlib import pyplot
+
+            ax = pyplot.subplots(layout="constrained")[1]
+        return ax
+
+
+class LOOBoundSearch(_Search):
+    """Choose gamma and C by the leave-one-out bound: one training for each setting.
+
+    The bound is [PPF04] Theorem 4.1 and Corollary 4.1 (:func:`outcode.loo.bound`); it ranks
+    settings, its level is far above the error. A larger C loosens it, so it is made for choosing
+    gamma. Equal bounds go to the smaller gamma, then to the smaller C. With least-squares machines
+    the bound is the leave-one-out error itself.
+
+    Parameters
+    ----------
+    estimator : OutputCodeClassifier with a kernel machine and a decoder the bound covers
+    gammas : values of gamma; None takes eleven, factors of two around 1 / the median distance
+    Cs : values of C; None keeps the machine's own
+    refit : fit the estimator with the best setting on all rows
+    verbose : show the settings done and the time left
+
+    Attributes
+    ----------
+    best_params_, best_bound_, best_index_, best_estimator_
+    results_ : a table as a dict of arrays: gamma, C, bound, training_error, seconds
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> search = LOOBoundSearch(OutputCodeClassifier(decoder="linear"))
+    >>> sorted(search.fit(*load_iris(return_X_y=True)).best_params_)
+    ['machine__C', 'machine__gamma']
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        gammas: Any = None,
+        Cs: Any = None,
+        *,
+        refit: bool = True,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.gammas = gammas
+        self.Cs = Cs
+        self.refit = refit
+        self.verbose = verbose
+
+    def _search(self, problem: Problem) -> int:
+        everything = np.arange(len(problem.y))
+        trainings = Trainings(problem, [problem.part(everything, everything)])
+        settings = _settings(problem, self.gammas, self.Cs)
+        self.results_ = _table(trainings.bound, settings, self.verbose)
+        best = _smoothest(-self.results_["bound"], self.results_)
+        self.best_bound_ = float(self.results_["bound"][best])
+        return best
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the bound against gamma, a line for each C; returns the axes."""
+        ax = self._axes(ax)
+        _curves(ax, self.results_, self.results_["bound"], self.best_index_)
+        ax.set(ylabel="leave-one-out bound")
+        return ax
+
+
+class KernelSearchCV(_Search):
+    """Choose gamma and C by cross-validation on one Gram matrix.
+
+    The answers are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score,
+    but no kernel value is computed twice and hardly a training starts from nothing. Equal scores
+    go to the smaller gamma, then to the smaller C. A code that is learned with the machines' help
+    is learned once per fold, with the parameters the estimator came with.
+
+    Parameters
+    ----------
+    estimator : OutputCodeClassifier with a kernel machine
+    gammas : values of gamma; None takes eleven, factors of two around 1 / the median distance
+    Cs : values of C; None keeps the machine's own
+    cv : number of folds, splitter or iterable of (train, test), as in scikit-learn
+    refit : fit the estimator with the best setting on all rows
+    verbose : show the settings done and the time left
+
+    Attributes
+    ----------
+    best_params_, best_score_, best_index_, best_estimator_, n_splits_
+    results_ : a table as a dict of arrays: gamma, C, mean_score, std_score, split0_score, ...
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        gammas: Any = None,
+        Cs: Any = None,
+        *,
+        cv: Any = 5,
+        refit: bool = True,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.gammas = gammas
+        self.Cs = Cs
+        self.cv = cv
+        self.refit = refit
+        self.verbose = verbose
+
+    def _search(self, problem: Problem) -> int:
+        trainings = _folds(problem, self.cv)
+        self.n_splits_ = len(trainings.parts)
+        settings = _settings(problem, self.gammas, self.Cs)
+        self.results_ = _table(trainings.accuracy, settings, self.verbose)
+        best = _smoothest(self.results_["mean_score"], self.results_)
+        self.best_score_ = float(self.results_["mean_score"][best])
+        return best
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the held-out error against gamma, a line for each C; returns the axes."""
+        ax = self._axes(ax)
+        _curves(ax, self.results_, 1.0 - self.results_["mean_score"], self.best_index_)
+        ax.set(ylabel="held-out error")
+        return ax
+
+
+class GreedySearch(_Search):
+    """Choose the width, then C, by doubling and halving ([EPY08] section 5).
+
+    Of sigma, with gamma = 1 / (2 sigma^2), the doubles and then the halves of the start are tried,
+    until three in a row are no better than the best by cross-validation; then, at the best sigma,
+    the same for C.
+
+    Parameters
+    ----------
+    estimator : OutputCodeClassifier with a kernel machine
+    cv : number of folds (the paper takes ten), splitter or iterable of (train, test)
+    sigma : where to start; None is the data's own scale, 1 the paper's
+    C : where to start
+    patience : how many tries without a better score end a direction
+    refit : fit the estimator with the best setting on all rows
+    verbose : show the trainings done
+
+    Attributes
+    ----------
+    best_params_, best_score_, best_index_, best_estimator_, n_splits_
+    results_ : a table as a dict of arrays, in the order tried: gamma, C, mean_score, ..., sigma
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        cv: Any = 5,
+        sigma: float | None = None,
+        C: float = 1.0,
+        patience: int = 3,
+        refit: bool = True,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.cv = cv
+        self.sigma = sigma
+        self.C = C
+        self.patience = patience
+        self.refit = refit
+        self.verbose = verbose
+
+    def _search(self, problem: Problem) -> int:
+        trainings = _folds(problem, self.cv)
+        self.n_splits_ = len(trainings.parts)
+        rows: dict[tuple[float, float], dict[str, float]] = {}
+        at_least = 1 + 4 * self.patience
+        with progress("settings", at_least, self.verbose) as report:
+
+            def score(gamma: float | None, C: float) -> float:
+                if (key := (gamma or 0.0, C)) not in rows:
+                    rows[key] = trainings.accuracy(gamma, C)
+                    if len(rows) <= at_least:
+                        report.advance()
+                return rows[key]["mean_score"]
+
+            gamma = self._gamma(problem)
+            if gamma is not None:
+                sigma = _doubled(
+                    lambda value: score(0.5 / value**2, self.C), (0.5 / gamma) ** 0.5, self.patience
+                )
+                gamma = 0.5 / sigma**2
+            _doubled(lambda C: score(gamma, C), positive(self.C, "C"), self.patience)
+        self.results_ = _columns(list(rows.values()))
+        self.results_["sigma"] = np.sqrt(0.5 / self.results_["gamma"])
+        best = int(np.argmax(self.results_["mean_score"]))  # the first of equals: where it ended
+        self.best_score_ = float(self.results_["mean_score"][best])
+        return best
+
+    def _gamma(self, problem: Problem) -> float | None:
+        """Return where gamma starts, None for a kernel without one."""
+        kernel = problem.machine.kernel
+        if not _has_gamma(kernel):
+            return None
+        if self.sigma is None:
+            return median_gamma(problem.X, kernel)
+        return 0.5 / positive(self.sigma, "sigma") ** 2
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the held-out error of every setting in the order tried; returns the axes."""
+        ax = self._axes(ax)
+        error = 1.0 - self.results_["mean_score"]
+        ax.plot(np.arange(1, len(error) + 1), error, "o-", markersize=4)
+        ax.plot(self.best_index_ + 1, 1.0 - self.best_score_, "o", markersize=12, fillstyle="none")
+        ax.set(xlabel="setting, in the order tried", ylabel="held-out error")
+        return ax
+
+
+# --- settings and their table ---
+
+
+def _kernel_machine(estimator: Any) -> Any:
+    """Return a fresh machine of the estimator, or an error if it has no Gram matrix to share."""
+    if not all(hasattr(estimator, name) for name in ("code", "machine", "decoder")):
+        raise ValueError(f"estimator must be an OutputCodeClassifier, got {estimator!r}.")
+    machine = machines.resolve(estimator.machine)
+    if not hasattr(machine, "fit_gram"):
+        raise ValueError(
+            f"The search shares one kernel matrix, but {estimator.machine!r} is no kernel machine: "
+            f"use machine='svm' or 'ls', or scikit-learn's GridSearchCV."
+        )
+    return machine
+
+
+def _classes(y: Array, weight: Array) -> Array:
+    """Return the sorted labels, at least two, each with some weight."""
+    classes, labels = np.unique(y, return_inverse=True)
+    mass = np.bincount(labels.ravel(), weights=weight)
+    if len(classes) < 2:
+        raise ValueError(
+            f"The labels hold only one class ({classes[0]!r}): a search needs at least two classes."
+        )
+    if np.any(mass <= 0):
+        raise ValueError(
+            f"Every row of class {classes[int(np.argmin(mass))]!r} has weight zero: drop those "
+            f"rows, or give at least one row of each class a positive weight."
+        )
+    return classes
+
+
+def _has_gamma(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel not in WITHOUT_GAMMA
+
+
+def _settings(problem: Problem, gammas: Any, Cs: Any) -> list[tuple[float | None, float | None]]:
+    """Return the (gamma, C) to try, both ascending; None for what the machine does not have."""
+    machine = problem.machine
+    own = getattr(machine, "C", None)
+    if gammas is None and _has_gamma(machine.kernel):
+        gammas = FACTORS * median_gamma(problem.X, machine.kernel)
+    return list(product(_values(gammas, "gammas", None), _values(Cs, "Cs", own)))
+
+
+def _values(given: Any, name: str, own: float | None) -> list[float | None]:
+    if given is None:
+        return [own]
+    values = sorted({positive(value, name) for value in np.atleast_1d(given).tolist()})
+    if not values:
+        raise ValueError(f"{name} is empty: give at least one value.")
+    return [*values]
+
+
+def _folds(problem: Problem, cv: Any) -> Trainings:
+    splitter = check_cv(cv, problem.y, classifier=True)
+    splits = list(splitter.split(problem.X, problem.y))
+    return Trainings(problem, [problem.part(train, test) for train, test in splits])
+
+
+def _table(
+    evaluate: Callable[[Any, Any], dict[str, float]], settings: Sequence[Any], verbose: int
+) -> dict[str, Array]:
+    rows = []
+    with progress("settings", len(settings), verbose) as report:
+        for setting in settings:
+            rows.append(evaluate(*setting))
+            report.advance()
+    return _columns(rows)
+
+
+def _columns(rows: Sequence[dict[str, float]]) -> dict[str, Array]:
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _smoothest(score: Array, table: dict[str, Array]) -> int:
+    """Return the place of the largest score; of equals the smallest gamma, then the smallest C."""
+    return int(np.lexsort((table["C"], table["gamma"], -score.round(12)))[0])
+
+
+def _doubled(score: Callable[[float], float], start: float, patience: int) -> float:
+    """Return the best of start, its doubles and its halves; ``patience`` failures end each way."""
+    best, most = start, score(start)
+    for factor in (2.0, 0.5):
+        value, failures = start, 0
+        while failures < patience:
+            value *= factor
+            found = score(value)
+            failures += 1
+            if found > most:
+                best, most, failures = value, found, 0
+    return best
+
+
+def _curves(ax: Any, table: dict[str, Array], height: Array, best: int) -> None:
+    """Draw ``height`` against gamma, a line for each C; against C when there is one gamma."""
+    across, lines = ("gamma", "C") if len(np.unique(table["gamma"])) > 1 else ("C", "gamma")
+    values = np.unique(table[lines])
+    for value in values:
+        on = (table[lines] == value) | np.isnan(table[lines])
+        name = f"{lines} = {value:.3g}" if len(values) > 1 else None
+        ax.plot(table[across][on], height[on], "o-", markersize=4, label=name)
+    if len(values) > 1:
+        ax.legend(frameon=False)
+    ax.plot(table[across][best], height[best], "ko", markersize=12, fillstyle="none")
+    ax.set(xscale="log", xlabel=across)

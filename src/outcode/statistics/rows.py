@@ -1,0 +1,112 @@
+"""Two methods on the rows of one test set: McNemar's test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from outcode.statistics.pairs import Pair, compare, summary
+from outcode.statistics.table import Table, level, read
+
+#: With fewer rows that only one of the two gets wrong, the p value is binomial; else chi2's.
+FEW = 25
+
+
+@dataclass(frozen=True, kw_only=True)
+class McNemarPair(Pair):
+    """McNemar's test of one pair.
+
+    ``only_first`` and ``only_second`` count the rows that only that method gets wrong; ``chi2`` is
+    the statistic with the continuity correction; ``exact`` says that ``p_value`` is binomial
+    instead. ``advantage`` is the second's error rate less the first's.
+    """
+
+    only_first: int
+    only_second: int
+    chi2: float
+    exact: bool
+
+    @property
+    def size(self) -> str:
+        """Direction and size of the difference, in words."""
+        return (
+            f"rows only {self.first} gets wrong: {self.only_first}, only {self.second}: "
+            f"{self.only_second}; error rates differ by {abs(self.advantage):.3g}"
+        )
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """McNemar's tests of all pairs asked for; ``left_out`` are rows with a missing answer."""
+
+    pairs: tuple[McNemarPair, ...]
+    alpha: float
+    left_out: tuple[int, ...]
+    sentence: str
+
+
+def mcnemar(
+    wrong: Any, names: Sequence[str], *, control: str | None = None, alpha: float = 0.05
+) -> McNemar:
+    """Compare methods two by two on the same test rows, with Holm's correction.
+
+    With n_01 rows that only the first gets wrong and n_10 that only the second does,
+
+        chi2 = (|n_01 - n_10| - 1)^2 / (n_01 + n_10)
+
+    with one degree of freedom; below :data:`FEW` such rows the p value is that of n_01 successes
+    in n_01 + n_10 fair trials. It judges the two classifiers as they were trained, not the methods
+    on another training set.
+
+    Parameters
+    ----------
+    wrong : (n_rows, n_methods) bool, True where that method's answer for that row is wrong; NaN
+        where it has none: the row is left out
+    names : (n_methods,)
+    control : the method to compare with all others; None compares all pairs
+
+    References
+    ----------
+    [M47]; [D98] section 3.1.
+
+    Examples
+    --------
+    >>> wrong = [[True, False]] * 1 + [[False, True]] * 9 + [[False, False]] * 90
+    >>> print(mcnemar(wrong, ["A", "B"]).sentence)
+    A is better than B with these 100 test rows (p = 0.021; rows only A gets wrong: 1, \
+only B: 9; error rates differ by 0.08).
+    """
+    alpha = level(alpha)
+    table = read(wrong, names, unit="test rows")
+    if not np.isin(table.errors, (0.0, 1.0)).all():
+        raise ValueError("McNemar's test takes True (wrong) and False (right) per row and method.")
+    pairs = compare(table, control, alpha, _mcnemar_pair)
+    return McNemar(pairs, alpha, table.left_out, summary(pairs, table, alpha))
+
+
+def _mcnemar_pair(table: Table, first: int, second: int) -> McNemarPair:
+    advantage = table.advantage(first, second)
+    only_first, only_second = int((advantage < 0).sum()), int((advantage > 0).sum())
+    discordant = only_first + only_second
+    chi2 = max(abs(only_first - only_second) - 1, 0) ** 2 / max(discordant, 1)
+    exact = discordant < FEW
+    p = _binomial_p(only_first, discordant) if exact else float(stats.chi2.sf(chi2, 1))
+    return McNemarPair(
+        first=table.names[first],
+        second=table.names[second],
+        advantage=float(advantage.mean()),
+        leader=table.leader(first, second, only_second - only_first),
+        p_value=p,
+        only_first=only_first,
+        only_second=only_second,
+        chi2=chi2,
+        exact=exact,
+    )
+
+
+def _binomial_p(successes: int, trials: int) -> float:
+    return float(stats.binomtest(successes, trials).pvalue) if trials else 1.0

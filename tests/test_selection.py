@@ -1,0 +1,275 @@
+"""Searches: the answers of GridSearchCV, the bounds of single fits, scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from outcode import OutputCodeClassifier, loo, selection
+from outcode.machines import SVM, LeastSquares
+from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
+
+GAMMAS, CS = [0.1, 0.5, 2.0], [0.1, 1.0, 10.0]
+FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
+SEARCHES = [LOOBoundSearch, KernelSearchCV, GreedySearch]
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return MinMaxScaler().fit_transform(X)[::2], y[::2]
+
+
+def classifier(code="ova", machine=None, decoder="linear"):
+    machine = SVM(tol=1e-9) if machine is None else machine
+    return OutputCodeClassifier(code, machine, decoder, random_state=3, n_jobs=1)
+
+
+def assert_same_scores(search, grid):
+    """Every setting has the scores GridSearchCV gives it."""
+    for k, params in enumerate(grid.cv_results_["params"]):
+        row = (search.results_["gamma"] == params["machine__gamma"]) & (
+            search.results_["C"] == params["machine__C"]
+        )
+        for split in range(grid.n_splits_):
+            here = search.results_[f"split{split}_score"][row]
+            np.testing.assert_allclose(here, grid.cv_results_[f"split{split}_test_score"][k])
+    np.testing.assert_allclose(search.best_score_, grid.best_score_)
+
+
+MACHINES = {
+    "svm": SVM(tol=1e-9),
+    "free": SVM(tol=1e-9, bias="free"),
+    "balanced": SVM(tol=1e-9, class_weight="balanced"),
+    "poly": SVM("poly", tol=1e-9, coef0=1.0),
+    "laplacian": SVM("laplacian", tol=1e-9),
+    "ls": LeastSquares(),
+}
+
+
+@pytest.mark.parametrize("code", ["ova", "ovo", "sparse"])
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("decoder", ["hinge", "llw", "likelihood"])
+def test_folds_give_the_answers_of_grid_search(wine, code, name, decoder):
+    estimator = classifier(code, MACHINES[name], decoder)
+    search = KernelSearchCV(estimator, GAMMAS, CS[:2], cv=FOLDS).fit(*wine)
+    params = {"machine__gamma": GAMMAS, "machine__C": CS[:2]}
+    grid = GridSearchCV(estimator, params, cv=FOLDS, refit=False).fit(*wine)
+    assert_same_scores(search, grid)
+    assert search.n_splits_ == grid.n_splits_
+
+
+def test_folds_with_weights(wine):
+    X, y = wine
+    weight = np.random.RandomState(0).uniform(0.1, 3.0, len(y))
+    search = KernelSearchCV(classifier("ovo"), GAMMAS, [1.0], cv=FOLDS).fit(X, y, weight)
+    for k, gamma in enumerate(GAMMAS):
+        for split, (train, test) in enumerate(FOLDS.split(X, y)):
+            clf = classifier("ovo").set_params(machine__gamma=gamma)
+            clf.fit(X[train], y[train], weight[train])
+            score = clf.score(X[test], y[test], weight[test])
+            assert search.results_[f"split{split}_score"][k] == pytest.approx(score)
+
+
+def test_a_fold_without_a_class(wine):
+    X, y = wine
+    fold = np.where(y == 2, 0, np.arange(len(y)) % 3)  # class 2 is only ever tested
+    cv = PredefinedSplit(fold)
+    search = KernelSearchCV(classifier("ovo"), GAMMAS, CS, cv=cv).fit(X, y)
+    params = {"machine__gamma": GAMMAS, "machine__C": CS}
+    assert_same_scores(search, GridSearchCV(classifier("ovo"), params, cv=cv).fit(X, y))
+
+
+def test_precomputed_kernel(wine):
+    X, y = wine
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    estimator = classifier("ovo", SVM("precomputed", tol=1e-9))
+    search = KernelSearchCV(estimator, Cs=CS, cv=FOLDS).fit(K, y)
+    grid = GridSearchCV(estimator, {"machine__C": CS}, cv=FOLDS).fit(K, y)
+    np.testing.assert_allclose(search.results_["mean_score"], grid.cv_results_["mean_test_score"])
+    assert set(search.best_params_) == {"machine__C"}
+    np.testing.assert_array_equal(search.predict(K), search.best_estimator_.predict(K))
+
+
+@pytest.mark.parametrize("code", ["ova", "ovo"])
+@pytest.mark.parametrize("decoder", ["linear", "likelihood"])
+def test_bounds_are_those_of_single_fits(wine, code, decoder):
+    estimator = classifier(code, decoder=decoder)
+    search = LOOBoundSearch(estimator, GAMMAS, CS).fit(*wine)
+    table = search.results_
+    for gamma, C, bound in zip(table["gamma"], table["C"], table["bound"], strict=True):
+        clf = clone(estimator).set_params(machine__gamma=gamma, machine__C=C).fit(*wine)
+        assert loo.bound(clf).error == pytest.approx(bound, abs=1e-12)
+    assert search.best_bound_ == table["bound"].min()
+    assert search.best_estimator_.machine.gamma == search.best_params_["machine__gamma"]
+
+
+def test_least_squares_is_searched_by_its_error(wine):
+    search = LOOBoundSearch(classifier("ovo", LeastSquares(), "linear"), GAMMAS, CS).fit(*wine)
+    assert loo.exact(search.best_estimator_, *wine).error == pytest.approx(search.best_bound_)
+
+
+def test_default_grid_is_around_the_data(wine):
+    X, y = wine
+    search = LOOBoundSearch(classifier()).fit(X, y)
+    gammas = search.results_["gamma"]
+    assert len(gammas) == 11
+    np.testing.assert_allclose(gammas[1:] / gammas[:-1], 2.0)
+    upper = np.triu_indices(len(X), 1)
+    median = np.median(((X[:, None] - X) ** 2).sum(axis=2)[upper])
+    np.testing.assert_allclose(gammas[5], 1.0 / median)
+    np.testing.assert_allclose(
+        selection.median_gamma(X, "laplacian"),
+        1.0 / np.median(np.abs(X[:, None] - X).sum(axis=2)[upper]),
+    )
+    assert selection.median_gamma(np.ones((5, 2))) == 1.0
+
+
+def test_ties_go_to_the_smoother_kernel(wine):
+    X, y = wine
+    search = LOOBoundSearch(classifier(), [1e7, 1e6], [0.5, 0.25]).fit(X, y)
+    assert np.all(search.results_["bound"] == search.best_bound_)
+    assert search.best_params_ == {"machine__gamma": 1e6, "machine__C": 0.25}
+
+
+def test_greedy_search_walks_by_factors_of_two(wine):
+    search = GreedySearch(classifier(), cv=FOLDS, sigma=1.0).fit(*wine)
+    sigma, C, score = (search.results_[name] for name in ("sigma", "C", "mean_score"))
+    np.testing.assert_allclose(np.log2(sigma), np.round(np.log2(sigma)), atol=1e-12)
+    np.testing.assert_allclose(np.log2(C), np.round(np.log2(C)), atol=1e-12)
+    width = C == 1.0
+    best = sigma[width][np.argmax(score[width])]
+    np.testing.assert_allclose(sigma[~width], best)
+    assert search.best_score_ == score.max()
+    for tried, middle in (
+        (sigma[width], best),
+        (C[sigma == best], search.best_params_["machine__C"]),
+    ):
+        assert max(tried) >= 8 * middle * (1 - 1e-12)
+        assert min(tried) <= middle / 8 * (1 + 1e-12)
+    np.testing.assert_allclose(search.results_["gamma"], 0.5 / sigma**2)
+
+
+def test_greedy_search_scores_are_cross_validation(wine):
+    search = GreedySearch(classifier(), cv=FOLDS, patience=1).fit(*wine)
+    best = clone(classifier()).set_params(**search.best_params_)
+    assert search.best_score_ == pytest.approx(cross_val_score(best, *wine, cv=FOLDS).mean())
+
+
+def test_greedy_search_without_a_width(wine):
+    search = GreedySearch(classifier(machine=SVM("linear")), cv=FOLDS, patience=1).fit(*wine)
+    assert set(search.best_params_) == {"machine__C"}
+
+
+def test_doubling_stops_after_three_failures():
+    tried = []
+
+    def score(value):
+        tried.append(value)
+        return {4.0: 2.0, 32.0: 3.0}.get(value, 1.0)
+
+    from outcode.selection.searches import _doubled
+
+    assert _doubled(score, 1.0, 3) == 32.0
+    assert tried == [1, 2, 4, 8, 16, 32, 64, 128, 256, 0.5, 0.25, 0.125]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_in_a_pipeline(search):
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), search(classifier(decoder="likelihood")))
+    model = clone(model).fit(X, np.array(["a", "b", "c"])[y])
+    assert model.score(X, np.array(["a", "b", "c"])[y]) > 0.9
+    assert list(model.classes_) == ["a", "b", "c"]
+    proba = model.predict_proba(X)
+    np.testing.assert_array_equal(model.classes_[proba.argmax(axis=1)], model.predict(X))
+    assert model.decision_function(X).shape == (150, 3)
+    assert not hasattr(search(classifier(decoder="linear")), "predict_proba")
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_tables_pictures_progress(search, wine, capsys):
+    pandas = pytest.importorskip("pandas")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    fitted = search(classifier(), verbose=1, refit=False).fit(*wine)
+    assert "settings" in capsys.readouterr().err
+    frame = pandas.DataFrame(fitted.results_)
+    assert {"gamma", "C", "seconds"} <= set(frame.columns)
+    assert fitted.plot().get_ylabel()
+    with pytest.raises(AttributeError, match="refit=True"):
+        fitted.predict(wine[0])
+    matplotlib.pyplot.close("all")
+
+
+def test_picture_with_several_cs(wine):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    search = LOOBoundSearch(classifier(), GAMMAS, CS).fit(*wine)
+    labels = [text.get_text() for text in search.plot().get_legend().get_texts()]
+    assert labels == ["C = 0.1", "C = 1", "C = 10"]
+    pyplot.close("all")
+
+
+def test_machine_by_name_and_sparse_rows(wine):
+    X, y = wine
+    dense = LOOBoundSearch(OutputCodeClassifier(decoder="linear"), GAMMAS).fit(X, y)
+    rows = LOOBoundSearch(OutputCodeClassifier(decoder="linear"), GAMMAS).fit(
+        sparse.csr_matrix(X), y
+    )
+    np.testing.assert_allclose(dense.results_["bound"], rows.results_["bound"])
+    assert dense.best_params_ == rows.best_params_
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_too_little_memory_gives_the_same_answers(wine, kernel):
+    n = len(wine[1])
+    plenty = LOOBoundSearch(classifier(machine=SVM(kernel, tol=1e-9)), GAMMAS).fit(*wine)
+    for share in (1.5, 0.5):  # no room for the distances; no room for the Gram matrix either
+        machine = SVM(kernel, tol=1e-9, max_memory=share * 8 * n**2)
+        search = LOOBoundSearch(classifier(machine=machine), GAMMAS, refit=False)
+        if share < 1:
+            with pytest.warns(UserWarning, match="on demand"):
+                search.fit(*wine)
+        else:
+            search.fit(*wine)
+        np.testing.assert_allclose(search.results_["bound"], plenty.results_["bound"])
+
+
+def test_errors_say_what_to_do(wine):
+    X, y = wine
+    with pytest.raises(ValueError, match="no kernel machine"):
+        LOOBoundSearch(classifier(machine=LogisticRegression())).fit(X, y)
+    with pytest.raises(ValueError, match="OutputCodeClassifier"):
+        KernelSearchCV(LogisticRegression()).fit(X, y)
+    with pytest.raises(ValueError, match="gammas must be a positive"):
+        LOOBoundSearch(classifier(), gammas=[-1.0]).fit(X, y)
+    with pytest.raises(ValueError, match="Cs is empty"):
+        LOOBoundSearch(classifier(), Cs=[]).fit(X, y)
+    with pytest.raises(ValueError, match="non-increasing loss"):
+        LOOBoundSearch(classifier(decoder="euclidean")).fit(X, y)
+
+
+def expected_failures(estimator):
+    why = "a repeated row can be in two folds, and is left out once at a time"
+    names = "check_sample_weight_equivalence_on_dense_data", "..._on_sparse_data"
+    return {name.replace("...", "check_sample_weight_equivalence"): why for name in names}
+
+
+@parametrize_with_checks(
+    [
+        LOOBoundSearch(OutputCodeClassifier(decoder="linear", random_state=0), gammas=[0.1, 1.0]),
+        KernelSearchCV(OutputCodeClassifier(random_state=0), gammas=[0.1, 1.0], cv=2),
+        GreedySearch(OutputCodeClassifier(random_state=0), cv=2, patience=1),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_conventions(estimator, check):
+    check(estimator)
