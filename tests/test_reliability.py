@@ -400,7 +400,8 @@ def test_k_is_the_smallest_with_the_fewest_held_out_errors(code):
     clf.random_state = 0
     clf.fit(X, y)
     decoder, n = clf.decoder_, len(X)
-    margins = clf._training(X, clf.machine_.gram(X, clf.code_[clf.labels_])).crossfit(3)
+    gram = clf.machine_.gram(X, clf.code_[clf.labels_])
+    margins = clf._training(X, lambda: gram).crossfit(3)
     near = input_distances(X, X)
     np.fill_diagonal(near, np.inf)  # not its own neighbour
     for k, error in decoder.errors_.items():

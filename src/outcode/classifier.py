@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,11 +118,10 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         targets = dichotomies.targets(self.labels_, self.code_)
         given = None if sample_weight is None and np.all(weight == 1.0) else weight
         self._seed, self.sample_weight_ = int(rng.randint(2**31 - 1)), weight
-        source, fit = X, machine.fit
-        if hasattr(machine, "fit_gram"):
-            source, fit = machine.gram(X, targets, given, n_jobs=self.n_jobs), machine.fit_gram
+        source = self._source(machine, X)
+        fit = getattr(machine, "fit_gram", machine.fit)
         self.machine_ = fit(source, targets, given, n_jobs=self.n_jobs, verbose=self.verbose)
-        self.decoder_ = decoders.resolve(self.decoder).fit(self._training(X, source))
+        self.decoder_ = decoders.resolve(self.decoder).fit(self._training(X, lambda: source))
         return self
 
     def margins(self, X: Any) -> Array:
@@ -153,44 +154,42 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "decoder_")
         other = copy.copy(self)
         other.decoder = decoder
-        source = rows = None
-        if X is not None:
-            rows = source = self._check_rows(X)
-            if rows.shape[0] != len(self.labels_):
-                raise ValueError(
-                    f"X has {rows.shape[0]} rows, but the machines were trained on "
-                    f"{len(self.labels_)}: give the training rows."
-                )
-            if hasattr(self.machine_, "fit_gram"):
-                targets = dichotomies.targets(self.labels_, self.code_)
-                fresh = machines.resolve(self.machine_)
-                source = fresh.gram(rows, targets, self.sample_weight_, n_jobs=self.n_jobs)
+        rows = None if X is None else self._check_rows(X)
+        if rows is not None and rows.shape[0] != len(self.labels_):
+            raise ValueError(
+                f"X has {rows.shape[0]} rows, but the machines were trained on "
+                f"{len(self.labels_)}: give the training rows."
+            )
+        source = partial(self._source, machines.resolve(self.machine_), rows)
         other.decoder_ = decoders.resolve(decoder).fit(self._training(rows, source))
         return other
+
+    def _source(self, machine: Any, X: Any) -> Any:
+        """Return what the machine trains on: its Gram store, or the rows themselves."""
+        if X is None:
+            raise ValueError(
+                "This decoder asks for held-out margins: give the training rows, "
+                "with_decoder(decoder, X=X_train)."
+            )
+        if not hasattr(machine, "fit_gram"):
+            return X
+        targets = dichotomies.targets(self.labels_, self.code_)
+        return machine.gram(X, targets, self.sample_weight_, n_jobs=self.n_jobs)
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self, "decoder_")
         X = self._check_rows(X)
         return self.decoder_.scores(self.machine_.margins(X), X)
 
-    def _training(self, X: Any, source: Any) -> decoders.Training:
+    def _training(self, X: Any, source: Callable[[], Any]) -> decoders.Training:
         def held_out(folds: int) -> Array:
-            if source is None:
-                raise ValueError(
-                    "This decoder asks for held-out margins: give the training rows, "
-                    "with_decoder(decoder, X=X_train)."
-                )
-            targets = dichotomies.targets(self.labels_, self.code_)
             rng = np.random.RandomState(self._seed)
             fold = stratified_folds(self.labels_, folds, rng, self.sample_weight_)
+            targets = dichotomies.targets(self.labels_, self.code_)
+            threads = {"n_jobs": self.n_jobs, "verbose": self.verbose}
             return np.asarray(
                 self.machine_.held_out_margins(
-                    source,
-                    targets,
-                    fold,
-                    self.sample_weight_,
-                    n_jobs=self.n_jobs,
-                    verbose=self.verbose,
+                    source(), targets, fold, self.sample_weight_, **threads
                 )
             )
 
