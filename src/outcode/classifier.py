@@ -194,7 +194,7 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
             )
 
         return decoders.Training(
-            self.code_, self.labels_, X, self.machine_, self.sample_weight_, held_out
+            self.code_, self.labels_, X, self.machine_, self.sample_weight_, held_out, source
         )
 
     def _check_training(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:

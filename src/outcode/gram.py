@@ -62,6 +62,11 @@ class DenseGram:
                 out[rows, columns] = self.matrix[source]
         return out
 
+    def between(self, rows: Array, columns: Array) -> Array:
+        """Return kernel values between some of the user's rows and others."""
+        places = _places(self)
+        return self.matrix[np.ix_(places[rows], places[columns])]
+
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], accumulated in float64."""
         add_rows(self.matrix, index, coef, out)
@@ -93,6 +98,11 @@ class RowGram:
         rows = self.rows[index]
         return self.kernel.block(rows, rows, self.dtype)
 
+    def between(self, rows: Array, columns: Array) -> Array:
+        """Return kernel values between some of the user's rows and others."""
+        places = _places(self)
+        return np.stack(self._rows(places[rows]))[:, places[columns]]
+
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], in batches of rows."""
         for batch in gen_batches(len(index), TILE):
@@ -117,6 +127,11 @@ class RowGram:
 
 
 Gram = DenseGram | RowGram
+
+
+def _places(store: Gram) -> Array:
+    """Return where each of the user's rows stands in the store."""
+    return np.arange(len(store)) if store.order is None else np.argsort(store.order)
 
 
 def gram(

@@ -29,6 +29,13 @@ class Training:
     machine: Any
     sample_weight: Array
     held_out: Callable[[int], Array]
+    source: Callable[[], Any] | None = None
+
+    @property
+    def gram(self) -> Any:
+        """The Gram store of the training rows, None where there is none."""
+        store = None if self.source is None else self.source()
+        return store if hasattr(store, "between") else None
 
     @cached_property
     def margins(self) -> Array:

@@ -171,7 +171,7 @@ class DynamicReliability(Reliability):
         """Return the weighted error of each k under held-out margins."""
         margins, labels = training.crossfit(3)[kept], training.labels[kept]
         tried = [k for k in NEIGHBOURS if k < len(kept)] or [1]
-        neighbours = self._other_rows(training.X, kept, lightest(self.weight_, tried[-1]))
+        neighbours = self._other_rows(training, kept, lightest(self.weight_, tried[-1]))
         soft, errors = soft_decisions(margins), {}
         for k in tried:
             weighted = self._local(margins, neighbours, k) * soft
@@ -179,13 +179,13 @@ class DynamicReliability(Reliability):
             errors[k] = float(self.weight_[wrong].sum() / self.weight_.sum())
         return errors
 
-    def _other_rows(self, X: Any, kept: Array, count: int) -> Array:
+    def _other_rows(self, training: Training, kept: Array, count: int) -> Array:
         """Return the nearest training rows of every training row but itself."""
-        count = min(count, len(kept) - 1)
-        found = [
-            _without(self.search_.nearest(X[kept[cut]], count + 1), np.arange(len(kept))[cut])
-            for cut in self.search_.batches(len(kept), count + 1)
-        ]
+        count, found = min(count, len(kept) - 1), []
+        for cut in self.search_.batches(len(kept), count + 1):
+            rows = self.search_.ready_training(training, kept[cut])
+            nearest = self.search_.settle(rows, count + 1, _first_try(count + 1))
+            found.append(_without(nearest, np.arange(len(kept))[cut]))
         return np.concatenate(found)
 
 
@@ -275,6 +275,10 @@ class Space:
         """Return test rows as ``candidates`` takes them."""
         raise NotImplementedError(f"{type(self).__name__} must define ready()")
 
+    def ready_training(self, training: Training, index: Array) -> Any:
+        """Return some training rows as ``candidates`` takes them."""
+        return self.ready(training.X[index])
+
     def candidates(self, rows: Any, tried: int) -> tuple[Array, Array, Array, Array]:
         """Return distances and indices (n_samples, tried), rounding, and a bound for the rest."""
         raise NotImplementedError(f"{type(self).__name__} must define candidates()")
@@ -289,9 +293,10 @@ class Space:
 
     def nearest(self, X: Any, count: int) -> Array:
         """Return the ``count`` nearest training rows of every row, the nearest first."""
-        return self._settle(self.ready(X), count, _first_try(count))
+        return self.settle(self.ready(X), count, _first_try(count))
 
-    def _settle(self, rows: Any, count: int, tried: int) -> Array:
+    def settle(self, rows: Any, count: int, tried: int) -> Array:
+        """Return the ``count`` nearest of ready rows, more candidates tried until they are sure."""
         tried = min(tried, self.size)
         out = np.empty((rows.shape[0], count), dtype=np.intp)
         for cut in _batches(rows.shape[0], self.numbers(tried)):
@@ -299,7 +304,7 @@ class Space:
             left = cut.start + np.flatnonzero(~settled)
             if tried < self.size and len(left):
                 few = len(left) * self.numbers(self.size) <= BATCH
-                out[left] = self._settle(rows[left], count, self.size if few else 2 * tried)
+                out[left] = self.settle(rows[left], count, self.size if few else 2 * tried)
         return out
 
 
@@ -349,23 +354,24 @@ class KernelSpace(Space):
             self.rows = self.kernel.prepare(_training_rows(training)[kept], self.origin)
 
     def ready(self, X: Any) -> Any:
-        return X
+        if self.kernel is None:
+            return np.asarray(X, dtype=np.float64)[:, self.kept]
+        return np.asarray(self.kernel.block(self.kernel.prepare(X, self.origin), self.rows))
+
+    def ready_training(self, training: Training, index: Array) -> Any:
+        if training.gram is None:
+            return super().ready_training(training, index)
+        return training.gram.between(index, self.kept).astype(np.float64)
 
     def numbers(self, tried: int) -> int:
         return 2 * self.size + tried
 
     def candidates(self, rows: Any, tried: int) -> tuple[Array, Array, Array, Array]:
-        cross = self._cross(rows)
-        distance = self.diagonal - 2.0 * cross
+        distance = self.diagonal - 2.0 * rows
         index = np.argpartition(distance, tried - 1, axis=1)[:, :tried]
         distance = np.take_along_axis(distance, index, axis=1)
         size = np.abs(self.diagonal[index]) + np.abs(distance - self.diagonal[index])
         return distance, index, TIE * size, distance.max(axis=1)
-
-    def _cross(self, X: Any) -> Array:
-        if self.kernel is None:
-            return np.asarray(X, dtype=np.float64)[:, self.kept]
-        return np.asarray(self.kernel.block(self.kernel.prepare(X, self.origin), self.rows))
 
 
 def _in_order(
