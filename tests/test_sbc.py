@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -66,12 +68,18 @@ EXTENSIONS = {
 def test_equals_libsvm_on_the_explicit_kernel(name, C):
     (X, y), (Z, _) = data(), data(20, seed=1)
     clf = SingleBinaryClassifier(EXTENSIONS[name], gamma=GAMMA, C=C, tol=1e-9).fit(X, y)
-    duals, bias = explicit(rbf_kernel(X, gamma=GAMMA), clf.class_kernel_, one_vs_rest(y, 4), C)
-    size = np.abs(duals).max()
-    np.testing.assert_allclose(clf.dual_coef_, duals, atol=1e-6 * size)
-    assert clf.bias_ == pytest.approx(bias, abs=1e-6)
-    expected = rbf_kernel(Z, X, gamma=GAMMA) @ duals @ clf.class_kernel_ + bias
-    np.testing.assert_allclose(clf.decision_function(Z), expected, atol=1e-6)
+    K, K_M, targets = rbf_kernel(X, gamma=GAMMA), clf.class_kernel_, one_vs_rest(y, 4)
+    duals, bias = explicit(K, K_M, targets, C)
+    # LIBSVM keeps its kernel in float32: ours must be as near to it as that allows, and no worse
+    np.testing.assert_allclose(clf.dual_coef_, duals, atol=3e-5 * C)
+    assert clf.bias_ == pytest.approx(bias, abs=1e-5)
+    expected = rbf_kernel(Z, X, gamma=GAMMA) @ duals @ K_M + bias
+    np.testing.assert_allclose(clf.decision_function(Z), expected, atol=1e-4)
+    ours, theirs = (
+        2 * (s * targets).sum() - (s * (K @ s @ K_M)).sum() for s in (clf.dual_coef_, duals)
+    )
+    assert ours == pytest.approx(clf.objective_path_[-1])
+    assert ours >= theirs * (1 - 1e-9)
     assert np.array_equal(clf.predict(Z), clf.classes_[expected.argmax(axis=1)])
     assert np.array_equal(clf.support_, np.flatnonzero(clf.dual_coef_.any(axis=1)))
     assert clf.gap_ < 1e-8
@@ -205,6 +213,16 @@ def test_gap_and_objective_by_hand():
     assert clf.gap_ == pytest.approx((primal - dual) / primal)
     assert clf.objective_path_ == pytest.approx([2 * dual])
     assert abs(clf.dual_coef_.sum()) < 1e-10
+
+
+def test_memory_is_that_of_the_rows_not_of_the_copies():
+    X, y = data(700, 10)
+    clf = SingleBinaryClassifier("identity", gamma=GAMMA, C=0.1, n_jobs=1).fit(X[:50], y[:50])
+    tracemalloc.start()
+    clf.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * 8 * 700**2  # the copies' kernel takes 100 x 8 x 700^2 bytes
 
 
 def test_rows_on_demand_and_float32():
@@ -374,13 +392,21 @@ def test_alternating_never_rises_and_beats_the_paper_and_every_basis_kernel(seed
         assert paper.objective_path_[-1] <= basis.objective_path_[0] * (1 + 1e-6)
 
 
-def test_going_round_in_circles_ends_with_the_best_weights_met():
+def swap(mu, v, radius):
+    """A step that goes back and forth, as the paper's does when v is large."""
+    return radius * (1.2 * mu.max() - mu) / (1.2 * mu.max() - mu).sum() + np.eye(len(mu))[0]
+
+
+@pytest.mark.parametrize("max_updates", [4, 100])
+def test_going_round_in_circles_ends_with_the_best_weights_met(max_updates, monkeypatch):
     X, y = data(60, 4)
-    p, basis = problem(X, y), basis_kernels(4)
-    limits = _sbc_solver.Limits(1e-6, 10**6, 1e-12, 4)
-    learned = _sbc_solver.learn_kernel(p, basis, 5.0, "paper", limits, Silent())
-    assert len(learned.path) == 5
-    assert learned.path[-1] == pytest.approx(learned.path[:4].min(), rel=1e-6)
+    monkeypatch.setitem(_sbc_solver.UPDATES, "paper", swap)
+    limits = _sbc_solver.Limits(1e-6, 10**6, 1e-12, max_updates)
+    learned = _sbc_solver.learn_kernel(
+        problem(X, y), basis_kernels(4), 5.0, "paper", limits, Silent()
+    )
+    assert 5 <= len(learned.path) <= 50
+    assert learned.path[-1] == pytest.approx(learned.path[:-1].min(), rel=1e-5)
     assert learned.left > 1e-12
 
 
@@ -442,8 +468,9 @@ def test_no_probabilities_without_folds():
     X, y = data(30)
     clf = SingleBinaryClassifier("identity").fit(X, y)
     assert not hasattr(clf, "predict_proba")
-    with pytest.raises(AttributeError, match="folds=3"):
+    with pytest.raises(AttributeError) as raised:
         clf.predict_proba(X)
+    assert "folds=3" in str(raised.value.__cause__)
 
 
 def test_a_class_of_one_row_has_probabilities():
@@ -497,15 +524,30 @@ def test_a_class_without_weight():
 
 
 ESTIMATORS = [
-    SingleBinaryClassifier(gamma=0.5, tol=1e-8, kernel_tol=1e-6, max_updates=1000),
-    SingleBinaryClassifier("identity", gamma=0.5, tol=1e-8),
-    SingleBinaryClassifier("single", "linear", class_kernel="linear", tol=1e-8),
-    SingleBinaryClassifier("ecoc", gamma=0.5, tol=1e-8, random_state=0),
+    SingleBinaryClassifier(class_gamma=0.5, tol=1e-8),
+    SingleBinaryClassifier("identity", class_gamma=0.5, tol=1e-8),
+    SingleBinaryClassifier("identity", "poly", degree=1, coef0=1.0, class_gamma=0.5, tol=1e-8),
+    SingleBinaryClassifier("ecoc", class_gamma=0.5, tol=1e-8, random_state=0),
     SingleBinaryClassifier("identity", "precomputed", tol=1e-8),
+    SingleBinaryClassifier("identity", class_gamma=0.5, folds=2, random_state=0),
 ]
+KINDS = ("dense", "sparse")
 
 
+def expected_failures(estimator):
+    if estimator.folds is not None:
+        why = "a repeated row stands in two folds, a row of weight two in one"
+        return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in KINDS}
+    if estimator.kernel != "precomputed":
+        return {}
+    # the classes share one bias: where a kernel has died out the nearest row decides, whatever
+    # its weight, and this check gives the values of a kernel that dies out within its data
+    return {"check_class_weight_classifiers": "no bias per class on a very local kernel"}
+
+
+# one check sets max_iter=1000 itself
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):  # the check is the assertion: it raises
     assert check(estimator) is None

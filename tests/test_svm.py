@@ -168,3 +168,29 @@ def test_stopping_early_warns_and_says_by_how_much():
     with pytest.warns(ConvergenceWarning, match="relative duality gap"):
         machine = SVM(max_iter=3).fit(X, np.where(labels, 1, -1)[:, None])
     assert machine.gap_[0] > 1e-3
+
+
+def test_free_bias_of_rows_of_one_sign_is_finite_and_of_that_sign():
+    X = np.random.RandomState(9).randn(12, 2)
+    targets = np.repeat([[1], [-1]], [11, 1], axis=0)
+    machine = SVM(gamma=1.0, bias="free", tol=1e-8)
+    gram = machine.gram(X, targets)
+    fold = np.where(targets[:, 0] < 0, 0, -1)  # leaves out the only negative row
+    held = machine.fit_gram(gram, targets).held_out_margins(gram, targets, fold)
+    assert held[11, 0] == pytest.approx(1.0)
+
+
+def test_starting_from_another_solution_ends_at_the_same():
+    rng = np.random.RandomState(10)
+    labels = rng.randint(3, size=120)
+    X = rng.randn(120, 2) + labels[:, None]
+    targets = codes.code_matrix("ovo", 3)[labels]
+    for bias in ("kernel", "free", "none"):
+        first = SVM(gamma=0.5, C=1.0, bias=bias, tol=1e-9)
+        gram = first.gram(X, targets)
+        first.fit_gram(gram, targets)
+        cold = SVM(gamma=0.5, C=4.0, bias=bias, tol=1e-9).fit(X, targets)
+        warm = SVM(gamma=0.5, C=4.0, bias=bias, tol=1e-9)
+        warm.gram(X, targets)
+        warm.fit_gram(gram, targets, start=first)
+        np.testing.assert_allclose(warm.training_margins_, cold.training_margins_, atol=1e-6)

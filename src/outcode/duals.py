@@ -282,9 +282,16 @@ def _certify(
 
 
 def _free_bias(problem: _Problem) -> float:
-    """Mean of y - f over rows between their bounds; the middle of the allowed range if none."""
-    between = (problem.s > problem.lo) & (problem.s < problem.hi)
+    """Mean of y - f over rows between their bounds; the middle of the allowed range if none.
+
+    A row within rounding of a bound is at it: how near depends on where the solver started.
+    """
+    s, lo, hi = problem.s, problem.lo, problem.hi
+    rounding = 1e-10 * (hi - lo)
+    between = (s > lo + rounding) & (s < hi - rounding)
     if between.any():
         return float(-problem.g[between].mean())
-    up, down = _solvers.violations(problem.g, problem.s, problem.lo, problem.hi)
-    return float(up.max() - down.max()) / 2
+    up, down = (float(v.max()) for v in _solvers.violations(problem.g, s, lo, hi))
+    if up <= -_solvers.HUGE:  # only rows of one sign are left: the range has one end
+        return -down
+    return up if down <= -_solvers.HUGE else (up - down) / 2

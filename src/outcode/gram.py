@@ -64,8 +64,8 @@ class DenseGram:
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""
-        places = _places(self)
-        return self.matrix[np.ix_(places[rows], places[columns])]
+        place = places(self)
+        return self.matrix[np.ix_(place[rows], place[columns])]
 
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], accumulated in float64."""
@@ -100,8 +100,8 @@ class RowGram:
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""
-        places = _places(self)
-        return np.stack(self._rows(places[rows]))[:, places[columns]]
+        place = places(self)
+        return np.stack(self._rows(place[rows]))[:, place[columns]]
 
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], in batches of rows."""
@@ -129,7 +129,7 @@ class RowGram:
 Gram = DenseGram | RowGram
 
 
-def _places(store: Gram) -> Array:
+def places(store: Gram) -> Array:
     """Return where each of the user's rows stands in the store."""
     return np.arange(len(store)) if store.order is None else np.argsort(store.order)
 

@@ -71,8 +71,13 @@ class KernelMachine(Machine):
         *,
         n_jobs: int | None = None,
         verbose: int = 0,
+        start: Any = None,
     ) -> Any:
-        """Train all columns on a Gram matrix or store."""
+        """Train all columns on a Gram matrix or store.
+
+        ``start`` is a machine fitted to a similar problem on the same rows, where a machine that
+        iterates begins.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define fit_gram()")
 
     def weigh(self, y: Array, sample_weight: Array) -> Array:

@@ -106,14 +106,15 @@ class LeastSquares(KernelMachine):
         *,
         n_jobs: int | None = None,
         verbose: int = 0,
+        start: Any = None,
     ) -> LeastSquares:
-        """Train all columns on a Gram matrix or store."""
+        """Train all columns on a Gram matrix or store; ``start`` is of no use here."""
         gram, targets, box = self._check(gram, targets, sample_weight)
         check_signs(targets, box)
         self.dual_coef_ = np.zeros(targets.shape, order="F")
         self.loo_margins_ = np.zeros(targets.shape, order="F")
         self.bias_ = np.zeros(targets.shape[1])
-        self.gram_diagonal_ = gram.diagonal[_places(gram)]
+        self.gram_diagonal_ = gram.diagonal[grams.places(gram)]
 
         def solve(system: _System, rows: Array, columns: Array, t: Array) -> None:
             s, bias = system.solve(t)
@@ -144,7 +145,7 @@ class LeastSquares(KernelMachine):
         (s, b) - [B^-1]_.F ([B^-1]_FF)^-1 s_F.
         """
         gram, targets, box = self._check(gram, targets, sample_weight)
-        matrix, place = _whole(gram), _places(gram)
+        matrix, place = _whole(gram), grams.places(gram)
         out = np.empty(targets.shape)
 
         def solve(system: _System, rows: Array, columns: Array, t: Array) -> None:
@@ -172,7 +173,7 @@ class LeastSquares(KernelMachine):
         verbose: int,
     ) -> None:
         """Factorise once for each set of columns that use the same rows, and hand it over."""
-        matrix, place = _whole(gram), _places(gram)
+        matrix, place = _whole(gram), grams.places(gram)
         tasks = list(_used_rows(targets, box))
         with progress("factorisations", len(tasks), verbose) as report:
 
@@ -278,11 +279,6 @@ def _whole(gram: grams.Gram) -> Array:
     return gram.matrix
 
 
-def _places(gram: grams.Gram) -> Array:
-    """Return where each of the user's rows stands in the store."""
-    return np.arange(len(gram)) if gram.order is None else np.argsort(gram.order)
-
-
 def _used_rows(targets: Array, box: Array) -> Iterator[tuple[Array, Array]]:
     """Yield each distinct set of rows that some columns use, and those columns."""
     used = (targets != 0) & (box > 0)[:, None]
@@ -293,7 +289,7 @@ def _used_rows(targets: Array, box: Array) -> Iterator[tuple[Array, Array]]:
 
 def _products(gram: grams.Gram, coef: Array, n_jobs: int | None) -> Array:
     """Return K @ coef in float64, in the user's order of rows."""
-    matrix, place = _whole(gram), _places(gram)
+    matrix, place = _whole(gram), grams.places(gram)
     stored, out = np.empty_like(coef), np.empty_like(coef)
     stored[place] = coef
 

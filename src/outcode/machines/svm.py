@@ -90,8 +90,9 @@ class SVM(KernelMachine):
         *,
         n_jobs: int | None = None,
         verbose: int = 0,
+        start: Any = None,
     ) -> SVM:
-        """Train all columns on a Gram matrix or store."""
+        """Train all columns on a Gram matrix or store, from the solution of ``start`` if given."""
         gram = self.as_store(gram)
         targets = as_targets(targets, len(gram))
         weight = row_weights(sample_weight, len(gram))
@@ -99,7 +100,8 @@ class SVM(KernelMachine):
         with progress("columns", targets.shape[1], verbose) as report:
 
             def column(s: int) -> duals.Solution:
-                solution = self._column(gram, targets[:, s], weight)
+                begin = None if start is None else start.solution(s)
+                solution = self._column(gram, targets[:, s], weight, begin)
                 report.advance()
                 return solution
 
@@ -130,10 +132,11 @@ class SVM(KernelMachine):
 
             def task(pair: tuple[int, int]) -> None:
                 f, s = pair
-                kept = np.where(fold == f, 0.0, weight)
-                start = self.dual_coef_[:, s], self.training_margins_[:, s] - self._free_bias(s)
-                solution = self._column(gram, targets[:, s], kept, start)
-                out[fold == f, s] = solution.margins[fold == f]
+                test = fold == f
+                if self.dual_coef_[test, s].any():  # without support vectors nothing changes
+                    kept = np.where(test, 0.0, weight)
+                    solution = self._column(gram, targets[:, s], kept, self.solution(s))
+                    out[test, s] = solution.margins[test]
                 report.advance()
 
             thread_map(task, tasks, n_jobs)
@@ -167,8 +170,10 @@ class SVM(KernelMachine):
         dual_coef[order], margins[order] = solution.dual_coef, solution.margins
         return replace(solution, dual_coef=dual_coef, margins=margins)
 
-    def _free_bias(self, s: int) -> float:
-        return float(self.bias_[s]) if self.bias == "free" else 0.0
+    def solution(self, s: int) -> tuple[Array, Array]:
+        """Return the dual variables of a column and its training margins without a free bias."""
+        free = self.bias_[s] if self.bias == "free" else 0.0
+        return self.dual_coef_[:, s], self.training_margins_[:, s] - free
 
     def _remember(
         self, gram: grams.Gram, targets: Array, solutions: Sequence[duals.Solution]

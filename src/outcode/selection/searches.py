@@ -115,9 +115,9 @@ class LOOBoundSearch(_Search):
     """Choose gamma and C by the leave-one-out bound: one training for each setting.
 
     The bound is [PPF04] Theorem 4.1 and Corollary 4.1 (:func:`outcode.loo.bound`); it ranks
-    settings, its level is far above the error. A larger C loosens it, so it is made for choosing
-    gamma. Equal bounds go to the smaller gamma, then to the smaller C. With least-squares machines
-    the bound is the leave-one-out error itself.
+    settings, its level is far above the error. A larger C tends to loosen it, so it is made for
+    choosing gamma. Equal bounds go to the smaller gamma, then to the smaller C. With least-squares
+    machines the bound is the leave-one-out error itself.
 
     Parameters
     ----------

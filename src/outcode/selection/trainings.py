@@ -184,10 +184,10 @@ class Problem:
         """Return machines trained on the part's rows, starting from those of another C."""
         machine = clone(self.machine).set_params(**({} if C is None else {"C": C}))
         machine.kernel_ = None  # these machines never see other rows
+        similar = before is not None and before.dual_coef_.shape == part.targets.shape
+        start = before if similar else None
         args = store, part.targets, part.weight
-        if before is None or before.dual_coef_.shape != part.targets.shape:
-            return machine.fit_gram(*args, n_jobs=self.n_jobs)
-        return _fit_from(machine, before, *args, self.n_jobs)
+        return machine.fit_gram(*args, n_jobs=self.n_jobs, start=start)
 
     def decoder(self, store: grams.Gram, part: Part, machine: Any) -> Any:
         """Return the decoder fitted on the part's rows."""
@@ -195,7 +195,7 @@ class Problem:
         def held_out(folds: int) -> Array:
             rng = np.random.RandomState(part.seed)
             fold = np.full(len(self.y), -1)
-            fold[part.train] = stratified_folds(part.labels, folds, rng)
+            fold[part.train] = stratified_folds(part.labels, folds, rng, part.weight[part.train])
             args = store, part.targets, fold, part.weight
             return machine.held_out_margins(*args, n_jobs=self.n_jobs)[part.train]
 
@@ -215,22 +215,6 @@ class Problem:
         predicted = part.classes[np.argmax(decoder.scores(margins, X), axis=1)]
         right, weight = predicted == self.y[part.test], self.weight[part.test]
         return float(np.average(right, weights=weight if weight.any() else None))
-
-
-def _fit_from(
-    machine: Any, before: Any, store: grams.Gram, targets: Array, weight: Array, n_jobs: Any
-) -> Any:
-    """Train as ``fit_gram`` does, from the dual variables of ``before`` if the machine can."""
-    if not hasattr(machine, "_column"):
-        return machine.fit_gram(store, targets, weight, n_jobs=n_jobs)
-    margins = before.training_margins_ - (before.bias_ if machine.bias == "free" else 0.0)
-
-    def column(s: int) -> Any:
-        start = before.dual_coef_[:, s], margins[:, s]
-        return machine._column(store, targets[:, s], weight, start)
-
-    machine._remember(store, targets, thread_map(column, range(targets.shape[1]), n_jobs))
-    return machine
 
 
 def _restricted(machine: Any, rows: Array) -> Any:
