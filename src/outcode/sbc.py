@@ -1,0 +1,490 @@
+"""SingleBinaryClassifier: all classes in one binary problem. [EPY08]
+
+Every training row x_i makes one copy (i, r) per class, with target +1 if r is its class and -1
+otherwise; one support vector machine with a free bias learns all of them. The kernel of two copies
+is the sample kernel times the class kernel (Eq. 5-6),
+
+    K((i, r), (j, s)) = K_x(x_i, x_j) K_M(r, s),
+
+so that K = K_x (x) K_M, of which only the two factors are ever held: memory grows with m^2, not
+(cm)^2. What is one-vs-all when K_M is diagonal becomes a joint problem when it is not; K_M comes
+from a matrix of feature extensions M, one row per class, or is learned (Algorithm 2).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from outcode import _sbc_solver, codes, decoders
+from outcode._checks import Array, lookup, positive, row_weights
+from outcode.decoders.likelihood import fit_temperature, softmax
+from outcode.machines.kernel import KernelMachine
+from outcode.parallel import single_blas, thread_map
+from outcode.progress import progress
+
+# --- feature extensions and class kernels ---
+
+
+def identity(n_columns: int) -> Array:
+    """M = I: SBC-IDENTITY (Anguita, Ridella & Sterpi 2004). [EPY08] section 2.2"""
+    return np.eye(n_columns)[None]
+
+
+def single(n_columns: int) -> Array:
+    """M = (1, ..., c)': SBC-SINGLE, one extra attribute. [EPY08] section 2.2"""
+    return np.arange(1.0, n_columns + 1.0)[None, :, None]
+
+
+def units(n_columns: int) -> Array:
+    """M^(r) = e_r e_r', r = 1..c: the basis of SBC-KERNEL. [EPY08] section 5
+
+    >>> units(2).tolist()
+    [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]]
+    """
+    eye = np.eye(n_columns)
+    return eye[:, :, None] * eye[:, None, :]
+
+
+def gaussian_classes(M: Array, gamma: float) -> Array:
+    """K_M(r, s) = exp(-gamma |M_r - M_s|^2), the class factor of [EPY08] Eq. 5."""
+    square: Array = ((M[:, None, :] - M[None, :, :]) ** 2).sum(axis=2)
+    return np.exp(-gamma * square)
+
+
+def linear_classes(M: Array, gamma: float) -> Array:
+    """K_M(r, s) = M_r . M_s: copy r is x (x) M_r; with M = I Kessler's construction."""
+    product: Array = M @ M.T
+    return product
+
+
+def given_classes(M: Array, gamma: float) -> Array:
+    """K_M = M, checked."""
+    size = float(np.abs(M).max())
+    if M.shape[0] != M.shape[1] or not np.allclose(M, M.T, rtol=0.0, atol=1e-10 * size):
+        raise ValueError(f"A class kernel must be square and symmetric, got shape {M.shape}.")
+    if np.linalg.eigvalsh(M)[0] < -1e-10 * len(M) * size:
+        raise ValueError("A class kernel must be positive semidefinite: it has an eigenvalue < 0.")
+    return M
+
+
+# --- the estimator ---
+
+
+class _Expansion(KernelMachine):
+    """The Gram store of the training rows, and sum_j K(x_j, x) coef_j + bias for new ones."""
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        gamma: Any = "scale",
+        *,
+        degree: int = 3,
+        coef0: float = 0.0,
+        class_weight: Any = None,
+        max_memory: float | None = None,
+        dtype: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.class_weight = class_weight
+        self.max_memory = max_memory
+        self.dtype = dtype
+
+    def remember(self, coef: Array, bias: float, dtype: Any) -> None:
+        """Keep the expansion over the rows that take part in it."""
+        self.dual_coef_, self.bias_ = coef, np.full(coef.shape[1], bias)
+        self.pool(np.ones(coef.shape, dtype=np.int8), dtype)
+
+
+def _has_temperature(clf: SingleBinaryClassifier) -> bool:
+    if clf.folds is None:
+        raise AttributeError(
+            "Probabilities need the temperature of held-out scores: give folds=3 before fitting."
+        )
+    return True
+
+
+class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
+    """All classes in one binary problem. [EPY08]
+
+    Minimises  1/2 |w|^2 + sum_i C_i sum_r max(0, 1 - y_ir (w . phi_r(x_i) + b))  (Eq. 1), y_ir = +1
+    if r is the class of row i and -1 otherwise, phi_r(x_i) . phi_s(x_j) = K_x(x_i, x_j) K_M(r, s)
+    (Eq. 5-6). The score of class r is h(z_r) of Eq. 9, and the largest wins. The dual is LIBSVM's
+    on the explicit kernel of all copies, which is never built: memory is that of the Gram matrix of
+    the rows, and rows on demand if that is too large, too.
+
+    Parameters
+    ----------
+    extension : "kernel" (K_M learned as a combination of c basis kernels, Algorithm 2), "identity",
+        "single", "ecoc" (a copy per column of a code, marked by its number), a (n_classes, l)
+        matrix of feature extensions M, or (n, n_classes, l): n of them, combined as by "kernel"
+    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
+    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
+    degree, coef0 : of the polynomial and the sigmoid kernel
+    class_kernel : how extensions become K_M: "rbf" (Eq. 5), "linear" (M M'; with extension
+        "identity" and kernel "linear" Kessler's construction) or "precomputed" (they are K_M)
+    class_gamma : gamma of the class kernel; None is that of the sample kernel (1 if it has none)
+    C : upper bound of each alpha (the paper's C / (cm))
+    radius : R, largest sum of the kernel weights; "sqrt" is the root of the number of rows (the sum
+        of their sample weights)
+    weights : of the basis kernels: "learned", "prior" (R times the share of each class, a single
+        solve) or an array
+    update : "paper" (Algorithm 2) or "alternating", which goes to the minimum over the weights
+    code, decoder : of "ecoc": a code and the decoder that reads it, "euclidean" or "hamming"
+    folds : None, or the number of folds whose held-out scores set the temperature of
+        ``predict_proba``; the kernel weights are those of all rows
+    tol : largest violation of the optimality conditions
+    kernel_tol : "paper": largest relative change of the weights; "alternating": largest relative
+        gap to the minimum
+    class_weight : weights of the classes, a dict or "balanced"
+    max_memory : bytes the Gram matrix may take; None is half of what is free
+    dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
+    max_iter, max_updates : steps of one solve, and updates of the kernel weights
+    n_jobs : threads of Gram, folds; None is all cores. The model does not depend on it
+    random_state : seed of the code and the folds
+    verbose : show the updates and folds done
+
+    Attributes
+    ----------
+    classes_ : the sorted labels
+    class_kernel_ : (n_classes, n_classes) K_M; with "ecoc" of the columns of the code
+    kernel_weights_ : (n,) mu; 1 for a single extension
+    dual_coef_ : (n_samples, n_classes) y_ir alpha_ir; with "ecoc" one per column of the code
+    bias_ : b
+    support_ : rows with a copy of alpha > 0
+    objective_, gap_ : primal objective of the machine and its relative duality gap
+    objective_path_ : g_d (Eq. 2) after each solve
+    kernel_gap_ : relative gap of the objective to its minimum over the weights; NaN for one kernel
+    n_iter_, n_updates_ : steps, and updates of the weights
+    code_ : (n_classes, n_columns) targets of the copies of each class
+    temperature_ : of the probabilities, when ``folds`` is given
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SingleBinaryClassifier("identity", C=10).fit(X, y)
+    >>> clf.decision_function(X).shape, clf.class_kernel_.shape
+    ((150, 3), (3, 3))
+    """
+
+    def __init__(
+        self,
+        extension: Any = "kernel",
+        kernel: Any = "rbf",
+        *,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        class_kernel: str = "rbf",
+        class_gamma: float | None = None,
+        C: float = 1.0,
+        radius: float | str = "sqrt",
+        weights: Any = "learned",
+        update: str = "paper",
+        code: Any = "bch",
+        decoder: Any = "euclidean",
+        folds: int | None = None,
+        tol: float = 1e-3,
+        kernel_tol: float = 1e-3,
+        class_weight: Any = None,
+        max_memory: float | None = None,
+        dtype: Any = None,
+        max_iter: int = 10_000_000,
+        max_updates: int = 50,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.extension = extension
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.class_kernel = class_kernel
+        self.class_gamma = class_gamma
+        self.C = C
+        self.radius = radius
+        self.weights = weights
+        self.update = update
+        self.code = code
+        self.decoder = decoder
+        self.folds = folds
+        self.tol = tol
+        self.kernel_tol = kernel_tol
+        self.class_weight = class_weight
+        self.max_memory = max_memory
+        self.dtype = dtype
+        self.max_iter = max_iter
+        self.max_updates = max_updates
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = not self._precomputed
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SingleBinaryClassifier:
+        """Solve the single binary problem, learning its class kernel if asked."""
+        X, y = validate_data(self, X, y, **self._rules(X))
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        given = row_weights(sample_weight, len(y))
+        names = ("kernel", "gamma", "degree", "coef0", "class_weight", "max_memory", "dtype")
+        self.machine_ = _Expansion(**{name: getattr(self, name) for name in names})
+        weight = self.machine_.weigh(y, given)
+        self._check_classes(labels, weight)
+        rng = check_random_state(self.random_state)
+        self._encode(X, labels, rng)
+        targets = self.code_[labels]
+        gram = self.machine_.gram(X, np.ones((len(y), 1)), given, n_jobs=self.n_jobs)
+        problem = _sbc_solver.begin(gram, targets, positive(self.C, "C") * weight)
+        with single_blas():
+            learned = self._learn(problem, np.bincount(labels, weights=given))
+        self._remember(problem, learned)
+        self._read(X, labels, weight, problem, int(rng.randint(2**31 - 1)))
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), > 0: class 1."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class with the largest score, the first of equals."""
+        best = np.argmax(self._scores(X), axis=1)
+        return self.classes_[best]
+
+    @available_if(_has_temperature)
+    def predict_proba(self, X: Any) -> Array:
+        """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""
+        return softmax(self._scores(X), self.temperature_)
+
+    def margins(self, X: Any) -> Array:
+        """Return h(z_r) of [EPY08] Eq. 9 for every copy, (n_samples, n_columns)."""
+        check_is_fitted(self, "dual_coef_")
+        X = validate_data(self, X, reset=False, **self._rules(X))
+        return self.machine_.margins(X)
+
+    def _scores(self, X: Any) -> Array:
+        return self._decode(self.margins(X), X)
+
+    def _decode(self, margins: Array, X: Any) -> Array:
+        return margins if self.decoder_ is None else np.asarray(self.decoder_.scores(margins, X))
+
+    # --- the steps of fit ---
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _rules(self, X: Any) -> dict[str, Any]:
+        """How rows are checked at the door."""
+        if sparse.issparse(X) and self._precomputed:
+            raise ValueError("A precomputed kernel matrix cannot be sparse: give K.toarray().")
+        kinds = [np.float64, np.float32] if self._precomputed else np.float64
+        return {"accept_sparse": False if self._precomputed else "csr", "dtype": kinds}
+
+    def _check_classes(self, labels: Array, weight: Array) -> None:
+        mass = np.bincount(labels, weights=weight)
+        if len(mass) < 2:
+            raise ValueError(
+                f"The labels hold only one class ({self.classes_[0]!r}): classification needs at "
+                f"least two classes."
+            )
+        if np.any(mass <= 0):
+            raise ValueError(
+                f"Every row of class {self.classes_[int(np.argmin(mass))]!r} has weight zero: drop "
+                f"those rows, or give at least one row of each class a positive weight."
+            )
+
+    def _encode(self, X: Any, labels: Array, rng: np.random.RandomState) -> None:
+        """Set the targets of the copies, +1 for the own class, or a code's."""
+        n = len(self.classes_)
+        self.code_ = (2 * np.eye(n) - 1).astype(np.int8)
+        if isinstance(self.extension, str) and self.extension == "ecoc":
+            self.code_ = codes.resolve(self.code, n, self.classes_, X, labels, None, rng)
+
+    def _basis(self) -> Array:
+        """Return the class kernels to combine, (n, n_columns, n_columns)."""
+        n_columns = self.code_.shape[1]
+        if isinstance(self.extension, str):
+            extensions = lookup(EXTENSIONS, self.extension, "extension")(n_columns)
+        else:
+            extensions = _as_extensions(self.extension, n_columns)
+        kind = lookup(CLASS_KERNELS, self.class_kernel, "class_kernel")
+        gamma = self._class_gamma()
+        return np.stack([kind(M, gamma) for M in extensions])
+
+    def _class_gamma(self) -> float:
+        if self.class_gamma is not None:
+            return positive(self.class_gamma, "class_gamma")
+        if not isinstance(self.gamma, str):
+            return positive(self.gamma, "gamma")
+        return 1.0 if self.machine_.kernel_ is None else float(self.machine_.kernel_.gamma)
+
+    def _learn(self, problem: _sbc_solver.Problem, mass: Array) -> _sbc_solver.Learned:
+        basis = self._basis()
+        limits = _sbc_solver.Limits(
+            positive(self.tol, "tol"),
+            self.max_iter,
+            positive(self.kernel_tol, "kernel_tol"),
+            self.max_updates,
+        )
+        lookup(_sbc_solver.UPDATES, self.update, "update")
+        if len(basis) == 1:
+            return _sbc_solver.fixed_kernel(problem, basis, np.ones(1), limits)
+        radius = np.sqrt(mass.sum()) if self.radius == "sqrt" else positive(self.radius, "radius")
+        if not isinstance(self.weights, str):
+            return _sbc_solver.fixed_kernel(
+                problem, basis, _as_weights(self.weights, len(basis)), limits
+            )
+        if lookup({"learned": False, "prior": True}, self.weights, "weights"):
+            return _sbc_solver.fixed_kernel(
+                problem, basis, _prior(mass, len(basis), radius), limits
+            )
+        with progress("kernel updates", self.max_updates, self.verbose) as report:
+            return _sbc_solver.learn_kernel(problem, basis, radius, self.update, limits, report)
+
+    def _remember(self, problem: _sbc_solver.Problem, learned: _sbc_solver.Learned) -> None:
+        self.dual_coef_ = np.ascontiguousarray(problem.s.T)
+        self.class_kernel_, self.kernel_weights_ = learned.class_kernel, learned.weights
+        self.bias_, self.gap_ = learned.solution.bias, learned.solution.gap
+        self.objective_, self.objective_path_ = learned.solution.objective, learned.path
+        self.kernel_gap_, self.n_iter_ = learned.gap, learned.n_iter
+        self.n_updates_ = len(learned.path) - 1
+        self.support_ = np.flatnonzero(self.dual_coef_.any(axis=1))
+        self.training_margins_ = (learned.class_kernel @ problem.F).T + self.bias_
+        with single_blas():
+            coef = self.dual_coef_ @ self.class_kernel_
+        self.machine_.remember(coef, self.bias_, problem.gram.dtype)
+        self._warn(learned)
+
+    def _warn(self, learned: _sbc_solver.Learned) -> None:
+        solution = learned.solution
+        if not solution.converged:
+            _warn_early(
+                f"The machine stopped early: the largest violation of the optimality conditions is "
+                f"{solution.violation:.2g} (tol={self.tol:g}), the relative duality gap "
+                f"{solution.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the "
+                f"features."
+            )
+        if learned.left > self.kernel_tol:
+            what = "change" if self.update == "paper" else "gap to the minimum"
+            _warn_early(
+                f"The kernel weights stopped early after {self.n_updates_} updates: their "
+                f"relative {what} is {learned.left:.2g} (kernel_tol={self.kernel_tol:g}), the "
+                f"objective at most {100 * learned.gap:.2g} % above its minimum. Use "
+                f"update='alternating', or raise max_updates."
+            )
+
+    def _read(
+        self, X: Any, labels: Array, weight: Array, problem: _sbc_solver.Problem, seed: int
+    ) -> None:
+        """Fit what reads classes off the margins: the decoder of a code, and the temperature."""
+        alone = np.bincount(labels, weights=weight > 0)[labels] < 2
+
+        @cache
+        def held_out(folds: int) -> Array:
+            fold = _folds(labels, folds, np.random.RandomState(seed))
+            return self._held_out_margins(problem, np.where(alone, -1, fold), folds)
+
+        self.decoder_ = None
+        if isinstance(self.extension, str) and self.extension == "ecoc":
+            training = decoders.Training(self.code_, labels, X, self, weight, held_out)
+            self.decoder_ = decoders.resolve(self.decoder).fit(training)
+        if self.folds is not None:
+            scores = self._decode(held_out(self.folds), X)
+            self.temperature_ = fit_temperature(scores, labels, np.where(alone, 0.0, weight))
+
+    def _held_out_margins(self, problem: _sbc_solver.Problem, fold: Array, folds: int) -> Array:
+        """Return the margins of each row under a machine without its fold; -1 is never left out."""
+        out: Array = self.training_margins_.copy()
+
+        def task(f: int) -> None:
+            rows = np.flatnonzero(fold == f)
+            part = problem.without(rows)
+            solution = _sbc_solver.solve(part, self.class_kernel_, self.tol, self.max_iter)
+            out[rows] = (self.class_kernel_ @ part.F[:, rows]).T + solution.bias
+            report.advance()
+
+        with progress("folds", folds, self.verbose) as report:
+            thread_map(task, range(folds), self.n_jobs)
+        return out
+
+
+def _as_extensions(extension: Any, n_columns: int) -> Array:
+    """Return given feature extensions as (n, n_classes, l), or an error if they are none."""
+    M = np.asarray(extension, dtype=np.float64)
+    M = M[None] if M.ndim == 2 else M
+    if M.ndim != 3 or M.shape[1] != n_columns or not np.all(np.isfinite(M)) or not M.size:
+        raise ValueError(
+            f"extension must be a name ({', '.join(map(repr, EXTENSIONS))}) or finite numbers with "
+            f"a row for each of the {n_columns} classes, shape ({n_columns}, l) or "
+            f"(n, {n_columns}, l), got shape {np.shape(extension)}."
+        )
+    return M
+
+
+def _as_weights(weights: Any, n: int) -> Array:
+    mu = np.asarray(weights, dtype=np.float64)
+    if mu.shape != (n,) or not np.all(np.isfinite(mu)) or np.any(mu < 0) or not np.any(mu > 0):
+        raise ValueError(
+            f"weights must be 'learned', 'prior' or {n} numbers >= 0, one per basis kernel and not "
+            f"all zero, got {weights!r}."
+        )
+    return mu
+
+
+def _prior(mass: Array, n: int, radius: float) -> Array:
+    """Return R times the share of each class: the future work of [EPY08] section 5."""
+    if len(mass) != n:
+        raise ValueError(
+            f"weights='prior' needs one basis kernel per class, got {n} for {len(mass)} classes."
+        )
+    return np.asarray(radius * mass / mass.sum())
+
+
+def _folds(labels: Array, folds: int, rng: np.random.RandomState) -> Array:
+    """Number the rows 0..folds-1 so that each class is spread evenly."""
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2, got {folds}.")
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    fold = np.empty(len(labels), dtype=np.intp)
+    fold[order] = np.arange(len(labels)) % folds
+    return fold
+
+
+def _warn_early(message: str) -> None:
+    warnings.warn(message, ConvergenceWarning, stacklevel=5)
+
+
+EXTENSIONS: dict[str, Callable[[int], Array]] = {
+    "kernel": units,
+    "identity": identity,
+    "single": single,
+    "ecoc": single,
+}
+CLASS_KERNELS: dict[str, Callable[[Array, float], Array]] = {
+    "rbf": gaussian_classes,
+    "linear": linear_classes,
+    "precomputed": given_classes,
+}
