@@ -102,8 +102,8 @@ def run(folder, form, m, n_classes, options):
 
 
 def compare(folder, sizes, class_counts):
-    print("| m | c | first fit s | explicit | x | best of 3 s | explicit | x | peak MiB | explicit | "
-          "x | dual objective | explicit | test error % | explicit |")  # fmt: skip
+    print("| m | c | first fit s | explicit | x | best of 3 s | explicit | x | peak MiB | explicit "
+          "| x | dual objective | explicit | test error % | explicit |")  # fmt: skip
     print("|" + "---|" * 15)
     for n_classes in class_counts:
         for m in sizes:

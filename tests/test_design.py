@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 
+import clarabel
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris
 
 from outcode import design
+from outcode.machines import SVM
 
 
 def error_by_loops(code, H, labels, weight):
@@ -26,8 +30,8 @@ def error_by_loops(code, H, labels, weight):
 @pytest.mark.parametrize("seed", range(20))
 def test_code_error_equals_loops(seed):
     rng = np.random.RandomState(seed)
-    k, l, m = rng.randint(2, 6), rng.randint(1, 5), rng.randint(1, 30)
-    code, H = rng.choice([-1, 1], (k, l)), rng.choice([-1, 0, 1], (m, l))
+    k, columns, m = rng.randint(2, 6), rng.randint(1, 5), rng.randint(1, 30)
+    code, H = rng.choice([-1, 1], (k, columns)), rng.choice([-1, 0, 1], (m, columns))
     labels, weight = rng.randint(k, size=m), rng.randint(1, 4, size=m)
     expected = error_by_loops(code, H, labels, weight)
     assert design.code_error(code, H, labels, weight) == pytest.approx(expected, abs=1e-14)
@@ -97,3 +101,133 @@ def test_exhaustive_code_of_one_column_is_best_column():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# --- continuous codes ---
+
+
+def outputs(seed, n=40, k=4, columns=5):
+    rng = np.random.RandomState(seed)
+    labels = np.concatenate([np.arange(k), rng.randint(k, size=n - k)])
+    return rng.choice([-1.0, 1.0], (k, columns))[labels] + 0.8 * rng.randn(n, columns), labels
+
+
+def penalised_loss(code, H, labels, norm, beta, weight):
+    """Eq. 15, or Eq. 16 for norm 2, one row at a time."""
+    total = 0.0
+    for h, y, w in zip(H, labels, weight, strict=True):
+        scores = code @ h
+        total += w * max(scores[r] + (r != y) - scores[y] for r in range(len(code)))
+    size = {1: np.abs(code).sum(), 2: 0.5 * (code**2).sum(), "inf": np.abs(code).max()}[norm]
+    return beta * size + total
+
+
+@pytest.mark.parametrize("norm", [1, 2, "inf"])
+@pytest.mark.parametrize("beta", [0.1, 3.0])
+@pytest.mark.parametrize(("n", "columns"), [(40, 5), (8, 12)])  # the dual, then the primal program
+def test_a_continuous_code_is_certified(norm, beta, n, columns):
+    H, labels = outputs(1, n=n, columns=columns)
+    weight = np.random.RandomState(0).rand(n) + 0.5
+    found = design.continuous_code(H, labels, norm=norm, beta=beta, sample_weight=weight)
+    close = 1e-6 if norm == 2 else 1e-7
+    assert found.objective == pytest.approx(found.dual_objective, rel=close, abs=close)
+    value = penalised_loss(found.code, H, labels, norm, beta, weight)
+    assert found.objective == pytest.approx(value, rel=1e-8)
+    rng = np.random.RandomState(1)
+    for scale in (1e-3, 1e-1, 1.0):  # no other code is better
+        other = found.code + scale * rng.randn(*found.code.shape)
+        assert penalised_loss(other, H, labels, norm, beta, weight) >= value - 1e-7
+    assert np.all(found.tau <= weight[:, None] * np.eye(4)[labels] + 1e-12)
+    np.testing.assert_allclose(found.tau.sum(axis=1), 0.0, atol=1e-12)
+    assert found.gap < 1e-6
+
+
+def test_norm_2_is_rebuilt_by_eq_19_and_equals_a_generic_qp():
+    H, labels = outputs(2)
+    found = design.continuous_code(H, labels, norm=2, beta=0.5)
+    np.testing.assert_allclose(found.code, found.tau.T @ H / 0.5, atol=1e-12)
+    np.testing.assert_allclose(found.code.sum(axis=0), 0.0, atol=1e-9)
+    code, value = code_by_qp(H, labels, 4, 0.5)
+    assert found.objective == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(found.code, code, atol=1e-4)
+    assert set(found.support) == set(np.flatnonzero(np.abs(found.tau).sum(axis=1)))
+
+
+def code_by_qp(H, labels, k, beta):
+    """Eq. 16 as it stands, by a generic solver."""
+    n, columns = H.shape
+    size = k * columns
+    P = sparse.block_diag([beta * sparse.identity(size), sparse.csc_matrix((n, n))], format="csc")
+    A, b = [], []
+    for i, r in itertools.product(range(n), range(k)):
+        row = np.zeros(size + n)
+        row[r * columns : (r + 1) * columns] += H[i]
+        row[labels[i] * columns : (labels[i] + 1) * columns] -= H[i]
+        row[size + i] = -1.0
+        A.append(row)
+        b.append(-float(r != labels[i]))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    costs = np.concatenate([np.zeros(size), np.ones(n)])
+    cones = [clarabel.NonnegativeConeT(len(b))]
+    solution = clarabel.DefaultSolver(
+        P, costs, sparse.csc_matrix(np.array(A)), np.array(b), cones, settings
+    ).solve()
+    return np.array(solution.x)[:size].reshape(k, columns), solution.obj_val
+
+
+@pytest.mark.parametrize("norm", [1, 2, "inf"])
+@pytest.mark.parametrize("radius", [0.2, 2.0])
+@pytest.mark.parametrize(("n", "columns"), [(40, 5), (8, 12)])
+def test_a_code_within_a_radius(norm, radius, n, columns):
+    H, labels = outputs(3, n=n, columns=columns)
+    found = design.continuous_code(H, labels, norm=norm, radius=radius)
+    size = design.matrix_norm(found.code, str(norm))
+    assert size <= radius * (1 + 1e-12)
+    assert found.objective == pytest.approx(found.dual_objective, rel=1e-5, abs=1e-6)
+    loss = penalised_loss(found.code, H, labels, norm, 0.0, np.ones(n))
+    assert found.objective == pytest.approx(loss, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("norm", [1, 2, "inf"])
+def test_the_incremental_code_lowers_the_loss_with_each_column(norm):
+    H, labels = outputs(4)
+    losses = [
+        penalised_loss(
+            design.incremental_code(H[:, :t], labels, norm=norm, beta=0.1).code,
+            H[:, :t], labels, norm, 0.0, np.ones(40),
+        )
+        for t in range(1, 6)
+    ]  # fmt: skip
+    assert np.all(np.diff(losses) <= 1e-6)
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_the_first_incremental_column_is_the_batch_code_of_one_column():
+    H, labels = outputs(5, columns=1)
+    batch = design.continuous_code(H, labels, norm=1, beta=0.3)
+    one = design.incremental_code(H, labels, norm=1, beta=0.3)
+    assert one.objective == pytest.approx(batch.objective, rel=1e-9)
+
+
+def test_the_greedy_code_learns():
+    X, y = load_iris(return_X_y=True)
+    found = design.greedy_code(X, y, SVM(gamma=0.5), n_columns=4, random_state=0)
+    assert found.code.shape == (3, 4)
+    assert set(np.unique(found.code)) == {-1, 1}
+    assert found.errors[-1] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"norm": 3}, "Unknown norm"),
+        ({"beta": 0}, "beta must be"),
+        ({"radius": -1}, "radius must be"),
+        ({"n_classes": 2}, "n_classes >= 4"),
+    ],
+)
+def test_bad_parameters_of_a_continuous_code(params, message):
+    H, labels = outputs(0)
+    with pytest.raises(ValueError, match=message):
+        design.continuous_code(H, labels, **params)

@@ -14,7 +14,7 @@ import pytest
 import outcode
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ["README.md", "docs/adding.md"]
+DOCUMENTS = ["README.md", "docs/adding.md", "docs/sbc.md"]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

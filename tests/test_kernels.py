@@ -43,6 +43,7 @@ def test_gram_is_symmetric_and_psd_and_sparse_rows_agree(name):
     if name != "sigmoid":
         assert np.linalg.eigvalsh(dense)[0] > -1e-8 * np.abs(dense).max()
     S = sparse.csr_matrix(X)
+    S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
     spread = grams.gram_matrix(kernel, kernel.prepare(S, kernel.origin(S)), np.float64)
     np.testing.assert_allclose(spread, dense, rtol=1e-9, atol=1e-9)
 

@@ -267,7 +267,8 @@ def test_scores_probabilities_and_labels_agree(k):
     assert np.array_equal(clf.predict(X), clf.classes_[scores.argmax(axis=1)])
     assert np.array_equal(proba.argmax(axis=1), scores.argmax(axis=1))
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    np.testing.assert_allclose(proba[:, :1] / proba, np.exp((scores[:, :1] - scores) / clf.temperature_), rtol=1e-6)  # fmt: skip
+    odds = np.exp((scores[:, :1] - scores) / clf.temperature_)
+    np.testing.assert_allclose(proba[:, :1] / proba, odds, rtol=1e-6)
     decision = clf.decision_function(X)
     assert decision.shape == ((90,) if k == 2 else (90, 3))
 

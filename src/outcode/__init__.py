@@ -4,6 +4,7 @@ from outcode import (
     codes,
     datasets,
     decoders,
+    design,
     dichotomies,
     kernels,
     loo,
@@ -14,14 +15,19 @@ from outcode import (
 )
 from outcode.classifier import OutputCodeClassifier
 from outcode.dichotomies import diagnose
+from outcode.sbc import SingleBinaryClassifier
+from outcode.spoc import SPOC
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SPOC",
     "OutputCodeClassifier",
+    "SingleBinaryClassifier",
     "codes",
     "datasets",
     "decoders",
+    "design",
     "diagnose",
     "dichotomies",
     "kernels",

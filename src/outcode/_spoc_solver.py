@@ -6,7 +6,7 @@ Primal, over one row M_r per class and one slack per sample, c_i the weight of s
 
 Dual, with eta_i >= 0 and sum_r eta_ir = c_i (Eq. 25), and tau_i = c_i 1_{y_i} - eta_i (Eq. 29):
 
-    maximise  -1/(2 beta) sum_ij K_ij tau_i.tau_j - sum_i tau_i.b_i,     M_r = 1/beta sum_i tau_ir x_i
+    maximise  -1/(2 beta) sum_ij K_ij tau_i.tau_j - sum_i tau_i.b_i,   M_r = 1/beta sum_i tau_ir x_i
 
 ``G`` (n_classes, n) holds M_r.x_i + b_ir. At the optimum eta_ir > 0 only where G_ir is largest:
 the violation of sample i is psi_i = max_r G_ir - min_{r: eta_ir > 0} G_ir, and the duality gap is
@@ -39,7 +39,7 @@ from outcode.parallel import single_blas, thread_map
 HUGE = 1e30
 #: Curvature at or below this times the largest is taken for a linear problem.
 FLAT = 1e-14
-#: Within a square, samples with at least this share of the largest violation are worked on together.
+#: Samples with at least this share of the largest violation are worked on one after the other.
 SHARE = 0.5
 #: Steps, as a multiple of the samples worked on, before looking whether few of them are active.
 BURST = 2
@@ -152,9 +152,8 @@ def descend(
     taken in order of their violation, each looked at again when its turn comes; then the
     violations of all are measured anew. Only the classes whose eta changed are updated in ``G``:
     a step costs one row of ``matrix`` times two or three classes. Stops when the largest
-    violation is at most ``tol``. ``shift`` is added to every kernel value but those of ``diagonal``,
-    which has it. ``G`` and ``eta`` (n_classes, n) are changed in place; returns
-    the number of steps.
+    violation is at most ``tol``. ``shift`` is added to every kernel value but ``diagonal``, which
+    has it. ``G`` and ``eta`` (n_classes, n) are changed in place; returns the number of steps.
     """
     k, n = G.shape
     psi = np.empty(n, G.dtype)
@@ -212,7 +211,7 @@ class Solution:
 
 @dataclass
 class _Problem:
-    """The arrays of one problem, (n_classes, n): eta and G as they stand, b; and (n,) the masses."""
+    """The arrays of one problem: eta and G as they stand, and b, (n_classes, n); the masses (n,)."""
 
     eta: Array
     G: Array

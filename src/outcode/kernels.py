@@ -38,6 +38,13 @@ def _inner(A: Rows, B: Rows) -> Array:
     return product.toarray() if sparse.issparse(product) else np.asarray(product)
 
 
+def _narrow(values: Any) -> Any:
+    """Return CSR rows with the 32-bit indices that scikit-learn's compiled distances take."""
+    rows = sparse.csr_matrix(values)
+    parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+    return sparse.csr_matrix(parts, shape=rows.shape)
+
+
 def _norms(values: Any) -> Array:
     with np.errstate(over="ignore"):
         if sparse.issparse(values):
@@ -138,7 +145,7 @@ class Laplacian(Kernel):
 
     def values(self, A: Rows, B: Rows) -> Array:
         if sparse.issparse(A.values) or sparse.issparse(B.values):
-            distance = manhattan_distances(sparse.csr_matrix(A.values), sparse.csr_matrix(B.values))
+            distance = manhattan_distances(_narrow(A.values), _narrow(B.values))
         else:
             distance = cdist(A.values, B.values, "cityblock")
         return np.exp(-self.gamma * distance)

@@ -25,22 +25,21 @@ class Euclidean(Decoder):
     """Distance |m_q - f| of the margins to the codeword."""
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        return -np.sqrt(_squared_distance(margins, self.code_, np.ones(self.code_.shape)))
+        return -np.sqrt(_squared_distance(margins, self.code_, 1.0))
 
 
 class AttenuatedEuclidean(Decoder):
     """Distance to the codeword over its entries that are not 0 (Pujol, Escalera & Radeva 2008)."""
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        return -np.sqrt(_squared_distance(margins, self.code_, np.abs(self.code_)))
+        return -np.sqrt(_squared_distance(margins, self.code_, 0.0))
 
 
-def _squared_distance(margins: Array, code: Array, weight: Array) -> Array:
-    """Return sum_s w_qs (m_qs - f_s)^2."""
+def _squared_distance(margins: Array, code: Array, zeros: float) -> Array:
+    """Return sum_s (m_qs - f_s)^2, an entry m_qs = 0 counted ``zeros`` times; nothing cancels."""
     f = np.clip(margins, -losses.SQUARE_LIMIT, losses.SQUARE_LIMIT)
-    signs = code.astype(np.float64)
-    square = (f**2) @ weight.T - 2.0 * f @ (weight * signs).T + (weight * signs**2).sum(axis=1)
-    return np.maximum(square, 0.0)
+    plus, minus, none = ((code == sign).astype(np.float64).T for sign in (1, -1, 0))
+    return (f - 1.0) ** 2 @ plus + (f + 1.0) ** 2 @ minus + zeros * (f**2 @ none)
 
 
 class InverseHamming(Decoder):
