@@ -4,7 +4,8 @@ Problem, variables and signs are those of :mod:`outcode._solvers`. Three levels 
 
 - *rows*: the whole problem, two rows of the Gram per step (:func:`_solvers.descend`);
 - *shrinking*: rows that sit at a bound and want to stay there are left out; once the rest is at
-  most a third, its square of the Gram is gathered, small enough for the cache, and solved there;
+  most a third, its square of the Gram is gathered, small enough for the cache, and solved there
+  (a column of a ternary code that uses few rows starts from their square);
 - *certificate*: after each of these the gradient of all rows is brought up to date in float64
   from the rows that changed, and the violation measured on it decides whether to stop.
 
@@ -14,7 +15,7 @@ The answer is right when the duality gap says so: it is computed from the float6
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from outcode import _solvers
 from outcode._checks import Array
-from outcode.gram import Gram
+from outcode.gram import DenseGram, Gram
 
 #: shift of the kernel and presence of the constraint sum s = 0, for each way to have a bias
 BIASES = {"kernel": (1.0, False), "free": (0.0, True), "none": (0.0, False)}
@@ -101,27 +102,50 @@ def solve(
     box : (n,) the upper bound C_i of alpha_i; 0 for a row this column does not use
     start : (dual_coef, margins without free bias) of a similar problem to start from
     """
-    shift, free = BIASES[bias]
-    problem = _begin(gram, y, box, shift, free, start)
     used = np.flatnonzero(box > 0)
-    few = len(gram) > SMALL and len(used) <= SHRINK * len(gram)
-    n_iter, violation, whole, squares = 0, problem.violation(), not few, 0
+    options: dict[str, Any] = {"bias": bias, "tol": tol, "max_iter": max_iter}
+    if _shrinks(used, len(gram)):
+        return _solve_few(gram, used, y, box, start, options)
+    problem = _begin(gram, y, box, *BIASES[bias], start)
+    n_iter, violation, whole, squares = 0, problem.violation(), True, 0
     while violation > tol and n_iter < max_iter:
         if whole:  # all rows; between two gathered squares always, to see what was left out
             burst = BURST * 4**squares  # what a square left over is mostly little
             steps = _descend_whole(gram, problem, tol / 2, max_iter - n_iter, burst)
-        else:  # a column that uses few rows has them all in its square
-            index = used if few else problem.active()
-            steps = _descend_square(gram, problem, index, tol / 2, max_iter - n_iter)
+        else:
+            steps = _descend_square(gram, problem, problem.active(), tol / 2, max_iter - n_iter)
             squares += 1
         n_iter += steps
         violation = problem.violation()
-        if steps == 0 and (whole or few):  # the kernel values are too coarse to do better
+        if whole and steps == 0:  # the kernel values are too coarse to do better
             break
-        whole = not few and (not whole or not _shrinks(problem.active(), len(gram)))
+        whole = not whole or not _shrinks(problem.active(), len(gram))
     if violation <= tol < POLISH_TOL:
         violation = _polish(gram, problem, violation)
     return _certify(problem, box, n_iter, violation, violation <= tol)
+
+
+def _solve_few(
+    gram: Gram,
+    used: Array,
+    y: Array,
+    box: Array,
+    start: tuple[Array, Array] | None,
+    options: dict[str, Any],
+) -> Solution:
+    """Solve a column that uses few rows on their square alone, then give every row its margin."""
+    square = DenseGram(gram.block(used))
+    if start is not None:
+        s = np.clip(start[0][used], np.minimum(0.0, y * box)[used], np.maximum(0.0, y * box)[used])
+        margins = np.full(len(used), BIASES[options["bias"]][0] * s.sum())
+        square.add(np.arange(len(used)), s, margins)
+        start = s, margins
+    part = solve(square, y[used], box[used], start=start, **options)
+    dual_coef, margins = np.zeros(len(y)), np.full(len(y), part.bias)
+    dual_coef[used] = part.dual_coef
+    support = np.flatnonzero(dual_coef)
+    gram.add(support, dual_coef[support], margins)
+    return replace(part, dual_coef=dual_coef, margins=margins)
 
 
 def _begin(

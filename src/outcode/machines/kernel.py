@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -204,24 +205,26 @@ def _square(K: Any) -> Array:
 
 
 def _class_order(targets: Array) -> Array | None:
-    """Return an order that puts rows of the same targets together; None when no target is 0."""
+    """Return an order that puts rows used by the same columns together; None without zeros."""
     if (targets != 0).all():
         return None
-    packed = np.ascontiguousarray(targets.astype(np.int8))
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, inverse = np.unique(keys, return_inverse=True)
-    return np.argsort(inverse, kind="stable")
+    return np.argsort(_usage(targets)[1], kind="stable")
+
+
+def _usage(targets: Array) -> tuple[Array, Array]:
+    """Return one row of each kind, a kind being the columns that use a row, and each row's kind."""
+    used = np.packbits(targets != 0, axis=1)
+    keys = used.view(np.dtype((np.void, used.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, kind.ravel()
 
 
 def _groups(targets: Array, support: Array) -> tuple[Array, list[tuple[int, int, Any]]]:
     """Return the support rows sorted by the columns that use them, and where each group stands."""
     if (targets != 0).all():
         return support, [(0, len(support), slice(None))]
-    used = np.packbits(targets[support] != 0, axis=1)
-    keys = used.view(np.dtype((np.void, used.shape[1]))).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    pooled = support[np.argsort(inverse, kind="stable")]
-    stops = np.cumsum(np.bincount(inverse))
+    first, kind = _usage(targets[support])
+    pooled = support[np.argsort(kind, kind="stable")]
     columns = [np.flatnonzero(targets[support[i]]) for i in first]
-    starts = np.concatenate([[0], stops[:-1]])
-    return pooled, [(int(a), int(b), c) for a, b, c in zip(starts, stops, columns, strict=True)]
+    places = pairwise([0, *np.cumsum(np.bincount(kind)).tolist()])
+    return pooled, [(a, b, c) for (a, b), c in zip(places, columns, strict=True)]
