@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
 
-from outcode import design
+from outcode import OutputCodeClassifier, codes, design
+from outcode.decoders import ContinuousCode, DecisionDAG, Training
 from outcode.machines import SVM
 
 
@@ -231,3 +232,92 @@ def test_bad_parameters_of_a_continuous_code(params, message):
     H, labels = outputs(0)
     with pytest.raises(ValueError, match=message):
         design.continuous_code(H, labels, **params)
+
+
+# --- decoders ---
+
+
+def classifier(decoder, code="ovo", n=120, k=4):
+    rng = np.random.RandomState(0)
+    labels = np.arange(n) % k
+    X = rng.randn(n, 3) + 3.0 * rng.randn(k, 3)[labels]
+    machine = SVM(gamma=0.3)
+    return X, labels, OutputCodeClassifier(code, machine, decoder, random_state=0).fit(X, labels)
+
+
+@pytest.mark.parametrize("code", ["ova", "ovo", "dense"])
+@pytest.mark.parametrize("norm", [1, 2, "inf"])
+def test_the_decoder_reads_the_code_designed_on_held_out_margins(code, norm):
+    X, labels, clf = classifier(ContinuousCode(norm=norm, beta=0.5), code)
+    seen = []
+
+    class Spy(ContinuousCode):
+        def fit(self, training):
+            seen.append(training.crossfit(3))
+            return super().fit(training)
+
+    again = classifier(Spy(norm=norm, beta=0.5), code)[2]
+    scale = np.sqrt((seen[0] ** 2).mean())
+    found = design.continuous_code(seen[0] / scale, labels, norm=norm, beta=0.5)
+    code = again.decoder_.continuous_code_  # as good; the linear programs have many optima
+    value = penalised_loss(code, seen[0] / scale, labels, norm, 0.5, np.ones(120))
+    assert value == pytest.approx(found.objective, rel=1e-7)
+    np.testing.assert_allclose(again.decision_function(X), again.margins(X) @ code.T / scale)
+    assert clf.score(X, labels) > 0.8
+    proba = clf.predict_proba(X)
+    assert np.array_equal(proba.argmax(axis=1), clf.decision_function(X).argmax(axis=1))
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+
+
+def test_a_kernel_between_margins():
+    X, labels, clf = classifier(ContinuousCode(beta=0.5, kernel="rbf", gamma=0.4))
+    decoder = clf.decoder_
+    H = clf.margins(X) / decoder.scale_ - decoder.origin_
+    distance = ((H[:, None] - decoder.patterns_.values[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(
+        clf.decision_function(X), np.exp(-0.4 * distance) @ decoder.dual_coef_, atol=1e-9
+    )
+    linear = classifier(ContinuousCode(beta=0.5, kernel=lambda A, B: A @ B.T))[2]
+    same = classifier(ContinuousCode(beta=0.5))[2]
+    np.testing.assert_allclose(linear.decision_function(X), same.decision_function(X), atol=2e-2)
+    assert clf.score(X, labels) > 0.8
+
+
+def test_a_kernel_needs_norm_2():
+    with pytest.raises(ValueError, match="norm=2"):
+        classifier(ContinuousCode(norm=1, kernel="rbf"))
+
+
+def graph_by_lists(margins, code):
+    """Strike the loser of the first against the last of a list, one row at a time."""
+    winners = []
+    for f in margins:
+        left = list(range(len(code)))
+        while len(left) > 1:
+            a, b = left[0], left[-1]
+            s = next(s for s in range(code.shape[1]) if code[a, s] and code[b, s])
+            left.remove(b if f[s] * code[a, s] >= 0 else a)
+        winners.append(left[0])
+    return np.array(winners)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_the_decision_graph_equals_lists(k):
+    code = codes.code_matrix("ovo", k)
+    rng = np.random.RandomState(k)
+    code = code[:, rng.permutation(code.shape[1])] * rng.choice([-1, 1], code.shape[1])
+    margins = rng.randn(200, code.shape[1])
+    margins[0] = 0.0
+    decoder = DecisionDAG().fit(Training(code, np.arange(k), None, None, np.ones(k), None))
+    scores = decoder.scores(margins)
+    assert np.array_equal(scores.argmax(axis=1), graph_by_lists(margins, code))
+    assert np.array_equal(np.sort(scores, axis=1), np.tile(np.arange(1.0, k + 1), (200, 1)))
+    own = code.astype(float)
+    assert np.array_equal(decoder.scores(own).argmax(axis=1), np.arange(k))
+
+
+def test_the_decision_graph_needs_pairs():
+    with pytest.raises(ValueError, match="code='ovo'"):
+        classifier("ddag", "ova")
+    X, labels, clf = classifier("ddag")
+    assert clf.score(X, labels) > 0.8

@@ -211,7 +211,7 @@ class Solution:
 
 @dataclass
 class _Problem:
-    """The arrays of one problem: eta and G as they stand, and b, (n_classes, n); the masses (n,)."""
+    """One problem: eta and G as they stand, and b, (n_classes, n); the masses (n,)."""
 
     eta: Array
     G: Array

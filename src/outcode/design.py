@@ -197,7 +197,7 @@ class ContinuousDesign:
 
     @property
     def gap(self) -> float:
-        """The duality gap over the primal value, or over 1, the loss of a row, if that is larger."""
+        """The duality gap over the primal value, or over 1, the loss of a row, if larger."""
         return (self.objective - self.dual_objective) / max(self.objective, 1.0)
 
     @property
@@ -345,7 +345,7 @@ def _quadratic_ball(data: _Data, radius: float) -> ContinuousDesign:
     |M(beta)| falls as beta grows; if it stays within the ball for the smallest beta the constraint
     does not bind. The dual value of any tau is sum_i eta_i.b_i - radius |sum_i tau_i h_i'|_2.
     """
-    found = {}
+    found: dict[float, ContinuousDesign] = {}
 
     def excess(log_beta: float) -> float:
         last = next(reversed(found.values())).tau if found else None
@@ -360,7 +360,7 @@ def _quadratic_ball(data: _Data, radius: float) -> ContinuousDesign:
     if root not in found:
         excess(root)
     code, tau = found[root].code, found[root].tau
-    code = code * min(1.0, radius / max(np.linalg.norm(code), 1e-300))
+    code = code * min(1.0, radius / max(matrix_norm(code, "2"), 1e-300))
     return _hard(data, "2", radius, code, tau)
 
 

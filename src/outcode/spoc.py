@@ -91,7 +91,7 @@ class SPOC(ClassifierMixin, KernelMachine):
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = SPOC(kernel="rbf", gamma=0.5, beta=0.1).fit(X, y)
     >>> clf.decision_function(X).shape, round(clf.score(X, y), 2)
-    ((150, 3), 0.98)
+    ((150, 3), 0.99)
     """
 
     def __init__(

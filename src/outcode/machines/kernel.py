@@ -133,11 +133,7 @@ class KernelMachine(Machine):
             cross = kernel.block(rows[cut], self.support_rows_, self.gram_dtype_)
             out[cut] = self._combine(cross)
 
-        cuts = grams.cross_blocks(len(rows), len(self.support_rows_), None)
-        if len(cuts) == 1:
-            block(cuts[0])
-        else:
-            thread_map(block, cuts)
+        thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_), None))
         return out
 
     def margins_gram(self, cross: Any) -> Array:
