@@ -24,6 +24,7 @@ For the linear kernel M itself is kept instead of G, and no kernel value is ever
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,8 +46,13 @@ SHARE = 0.5
 BURST = 2
 #: Samples are gathered into a square once at most this share is active, unless they are this few.
 SHRINK, SMALL = 1 / 2, 600
+#: A square not solved after this many bursts (a linear problem: sweeps) is badly conditioned: from
+#: then on each burst is followed by FACE_STEPS conjugate gradients, on at most FACE_LIMIT samples.
+EASY, FACE_STEPS, FACE_LIMIT = 15, 50, 1000
 #: Rounds in which the violation of all samples may fail to fall before giving up.
 PATIENCE = 10
+
+Product = Callable[[Array], Array]
 
 FAST = {"contract", "reassoc", "nsz", "arcp", "nnan", "ninf"}
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -184,6 +190,46 @@ def descend(
         if steps == before_pass:  # what is left of the largest violation is rounding
             return steps
     return steps
+
+
+# --- the face ---
+
+
+def descend_face(product: Product, G: Array, eta: Array, beta: float, tol: float) -> None:
+    """Lower the dual on the face of the variables that are positive, by conjugate gradients.
+
+    With the zeros of eta held, the problem is quadratic with only sum_r eta_ir fixed; the reduced
+    problems alone approach its optimum slowly when the kernel is badly conditioned. A variable
+    that reaches 0 leaves the face, and the directions start anew (Moré & Toraldo 1991).
+
+    ``product`` maps (n_classes, n) arrays p to p K; ``G`` and ``eta`` are changed in place. Stops
+    after ``FACE_STEPS``, or when G varies by at most ``tol`` within the positive eta of a sample.
+    """
+    residual = _on_face(G, eta)
+    direction = residual
+    for _ in range(FACE_STEPS):
+        if np.abs(residual).max() <= tol:
+            return
+        change = product(direction)
+        slope, curvature = (float((direction * a).sum()) for a in (residual, change / beta))
+        falling = direction < 0
+        room = np.divide(eta, -direction, out=np.full(eta.shape, np.inf), where=falling)
+        step = min(float(room.min()), slope / curvature if curvature > 0 else np.inf)
+        if not (np.isfinite(step) and slope > 0):
+            return
+        eta += step * direction
+        eta[room <= step * (1.0 + 1e-12)] = 0.0
+        G -= (step / beta * change).astype(G.dtype)
+        before, residual = residual, _on_face(G, eta)
+        keep = 0.0 if step == room.min() else float((residual**2).sum() / (before**2).sum())
+        direction = residual + keep * direction
+
+
+def _on_face(G: Array, eta: Array) -> Array:
+    """Return G less its mean over the positive eta of each sample, 0 where eta is 0."""
+    free = eta > 0
+    mean = (G * free).sum(axis=0, dtype=np.float64) / np.maximum(1, np.count_nonzero(free, axis=0))
+    return np.where(free, G - mean, 0.0)
 
 
 # --- all samples ---
@@ -340,18 +386,39 @@ def _work(
     eta = np.ascontiguousarray(problem.eta[:, index])
     G = problem.G[:, index].astype(gram.dtype, order="C")
     part = replace(problem, eta=eta, G=G, mass=problem.mass[index])
-    burst = BURST * len(index) if len(index) > SMALL else max_iter
-    steps, solved = 0, False
+    tol = max(tol, 4.0 * float(np.finfo(G.dtype).eps * np.abs(G).max()))  # finer is rounding
+    arrays = matrix, gram.diagonal[index] + part.shift, G, eta, part.mass
+    steps, bursts, solved = 0, 0, False
     while not solved and steps < max_iter:
-        most = min(burst, max_iter - steps)
-        arrays = matrix, gram.diagonal[index] + part.shift, G, eta, part.mass
+        most = min(BURST * max(len(index), SMALL), max_iter - steps)
         done = int(descend(*arrays, part.beta, part.shift, tol, most))
-        steps, solved = steps + done, done < most
-        if _few(len(part.active(part.psi(), tol)), len(index)):
+        steps, bursts, solved = steps + done, bursts + 1, done < most
+        if solved or _few(len(part.active(part.psi(), tol)), len(index)):
             break
+        if bursts >= EASY:
+            _gram_face(matrix, part, tol / 2)
     _add(gram, problem, index, (problem.eta[:, index] - eta) / problem.beta, n_jobs)
     problem.eta[:, index] = eta
     return steps, solved
+
+
+def _gram_face(matrix: Any, part: _Problem, tol: float) -> None:
+    """Conjugate gradients on the samples of a square that are between their bounds."""
+    free = np.flatnonzero(np.count_nonzero(part.eta, axis=0) > 1)
+    if not 0 < len(free) <= FACE_LIMIT:
+        return
+    K, G, eta = matrix[free], part.G[:, free], part.eta[:, free]
+    inner = K[:, free]
+
+    def product(p: Array) -> Array:
+        return p.astype(K.dtype) @ inner + part.shift * p.sum(axis=1, keepdims=True)
+
+    with single_blas():
+        descend_face(product, G, eta, part.beta, tol)
+        change = (part.eta[:, free] - eta) / part.beta
+        part.G += change.astype(K.dtype) @ K
+        part.G += (part.shift * change.sum(axis=1, keepdims=True)).astype(K.dtype)
+    part.eta[:, free] = eta
 
 
 def _add(gram: Gram, problem: _Problem, index: Array, change: Array, n_jobs: int | None) -> None:
@@ -470,13 +537,15 @@ def solve_linear(
     eta, M = as_tau(tau, labels, mass), rows.T @ tau / beta
     psi, used = np.zeros(len(labels)), np.flatnonzero(mass)
     data = rows.indptr, rows.indices, rows.data, norms, M, eta, np.ascontiguousarray(b.T), mass
-    n_iter, active = 0, used
+    n_iter, sweeps, active = 0, 0, used
     while n_iter < max_iter:
         steps = int(sweep(rng.permutation(active), *data, beta, tol / 2, psi))
-        n_iter += steps
+        n_iter, sweeps = n_iter + steps, sweeps + 1
         if steps:
             interior = np.count_nonzero(eta[active], axis=1) > 1
             active = active[interior | (psi[active] > tol / 2)]
+            if sweeps % EASY == 0:
+                _linear_face(rows, active, b, labels, mass, eta, M, beta, tol / 4)
         elif len(active) == len(used):
             break
         else:
@@ -494,3 +563,23 @@ def _with_constant(X: Any, shift: float) -> Any:
         constant = sparse.csr_matrix(np.full((rows.shape[0], 1), np.sqrt(shift)))
         rows = sparse.hstack([rows, constant], format="csr")
     return rows
+
+
+def _linear_face(
+    rows: Any,
+    active: Array,
+    b: Array,
+    labels: Array,
+    mass: Array,
+    eta: Array,
+    M: Array,
+    beta: float,
+    tol: float,
+) -> None:
+    """Conjugate gradients on the active samples of a linear problem; eta and M are changed."""
+    X, part = rows[active], np.ascontiguousarray(eta[active].T)
+    G = np.ascontiguousarray((X @ M).T + b[:, active])
+    with single_blas():
+        descend_face(lambda p: (X @ (X.T @ p.T)).T, G, part, beta, tol)
+    eta[active] = part.T
+    M[:] = rows.T @ as_tau(eta, labels, mass) / beta

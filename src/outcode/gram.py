@@ -21,7 +21,7 @@ from sklearn.utils import gen_batches
 from outcode import kernels
 from outcode._checks import Array
 from outcode._solvers import add_rows, gather
-from outcode.parallel import n_threads, thread_map
+from outcode.parallel import thread_map
 
 TILE = 256
 #: Up to this many rows the Gram matrix is float64, beyond it float32, unless the user says.
@@ -187,10 +187,9 @@ def gram_matrix(
     return matrix
 
 
-def cross_blocks(n_test: int, n_train: int, n_jobs: int | None) -> list[slice]:
-    """Cut test rows so that a block of kernel values stays near the cache, one per thread."""
-    size = max(1, min(TILE, 2**22 // max(n_train, 1), -(-n_test // n_threads(n_jobs))))
-    return list(gen_batches(n_test, size))
+def cross_blocks(n_test: int, n_train: int) -> list[slice]:
+    """Cut test rows so that a block of kernel values stays in the cache."""
+    return list(gen_batches(n_test, max(1, min(TILE, 2**19 // max(n_train, 1)))))
 
 
 def free_memory() -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ class Rows:
 
     def __getitem__(self, index: Any) -> Rows:
         return Rows(self.values[index], self.norms[index])
+
+    @cached_property
+    def lifted(self) -> Array:
+        """[x, 1, |x|^2] of every dense row: one product of these is a squared distance."""
+        return np.column_stack([self.values, np.ones(len(self)), self.norms])
 
 
 def _inner(A: Rows, B: Rows) -> Array:
@@ -127,9 +133,13 @@ class Gaussian(Kernel):
         return None if sparse.issparse(X) else np.asarray(X.mean(axis=0))
 
     def fill(self, A: Rows, B: Rows, out: Array) -> None:
-        exponent = squared_distances(A, B, _scratch(len(A), len(B)))
-        exponent *= -self.gamma
-        np.copyto(out, exponent, casting="same_kind")
+        if sparse.issparse(A.values) or sparse.issparse(B.values):
+            exponent = squared_distances(A, B)
+            exponent *= -self.gamma
+        else:  # -gamma (|x|^2 + |z|^2 - 2 x.z) as one product
+            left = np.column_stack([2.0 * A.values, -A.norms, -np.ones(len(A))]) * self.gamma
+            exponent = np.matmul(left, B.lifted.T, out=_scratch(len(A), len(B)))
+        np.minimum(exponent, 0.0, out=out, casting="same_kind")
         np.exp(out, out=out)
 
     def diagonal(self, A: Rows) -> Array:

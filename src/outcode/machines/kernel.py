@@ -133,7 +133,7 @@ class KernelMachine(Machine):
             cross = kernel.block(rows[cut], self.support_rows_, self.gram_dtype_)
             out[cut] = self._combine(cross)
 
-        thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_), None))
+        thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_)))
         return out
 
     def margins_gram(self, cross: Any) -> Array:
@@ -188,7 +188,7 @@ def _square(K: Any) -> Array:
             f"row, got shape {K.shape}."
         )
     size = float(np.abs(K.diagonal()).max())
-    for cut in grams.cross_blocks(len(K), len(K), 1):
+    for cut in grams.cross_blocks(len(K), len(K)):
         off = np.abs(K[cut] - K[:, cut].T)
         if off.max() > 1e-6 * max(size, 1e-300) + 1e-12:
             i, j = np.unravel_index(int(off.argmax()), off.shape)

@@ -296,7 +296,7 @@ def _products(gram: grams.Gram, coef: Array, n_jobs: int | None) -> Array:
     def block(cut: slice) -> None:
         out[cut] = matrix[cut].astype(np.float64, copy=False) @ stored
 
-    thread_map(block, grams.cross_blocks(len(gram), len(gram), 1), n_jobs)
+    thread_map(block, grams.cross_blocks(len(gram), len(gram)), n_jobs)
     return out[place]
 
 

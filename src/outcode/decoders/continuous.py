@@ -1,0 +1,110 @@
+"""A code of real numbers learned on top of trained machines. [CS02] Section 5"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from outcode import _spoc_solver, design, kernels
+from outcode import gram as grams
+from outcode._checks import Array, positive
+from outcode.decoders.common import Decoder, Training
+from outcode.decoders.likelihood import fit_temperature, softmax
+from outcode.parallel import single_blas
+
+
+class ContinuousCode(Decoder):
+    """Score each class by a learned row of real numbers: f(x) . M_r.
+
+    M has the least norm and multiclass hinge loss on held-out margins f ([CS02] Eq. 15), so it
+    replaces the code the machines were trained for; what is trained on the margins of the training
+    rows would trust machines that only remember. With norm 2 the margins may be compared by a
+    kernel instead: sum_i tau_ir K(f(x), f(x_i)) / beta (Eq. 30). The margins are divided by their
+    root mean square first, so that beta means the same for any machine.
+
+    Parameters
+    ----------
+    norm : 1, 2 or "inf"
+    beta : weight of the norm
+    kernel : "linear", or with norm 2 "rbf", "poly", "laplacian" or a function
+    gamma : of the kernel
+    folds : how many folds the held-out margins come from
+
+    Attributes
+    ----------
+    continuous_code_ : (n_classes, n_dichotomies) M, for the linear kernel
+    scale_ : what margins are divided by
+    temperature_ : of the probabilities, fitted on the same held-out margins
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder=ContinuousCode(), random_state=0).fit(X, y)
+    >>> clf.decoder_.continuous_code_.shape
+    (3, 3)
+    """
+
+    def __init__(
+        self,
+        norm: int | str = 2,
+        beta: float = 1.0,
+        *,
+        kernel: Any = "linear",
+        gamma: float | str = "scale",
+        folds: int = 3,
+    ) -> None:
+        self.norm = norm
+        self.beta = beta
+        self.kernel = kernel
+        self.gamma = gamma
+        self.folds = folds
+
+    def fit(self, training: Training) -> ContinuousCode:
+        super().fit(training)
+        margins, weight = training.crossfit(self.folds), training.sample_weight
+        mean = (weight @ margins**2).sum() / (weight.sum() * margins.shape[1])
+        self.scale_ = float(np.sqrt(mean)) or 1.0
+        H, labels = margins / self.scale_, training.labels
+        if self.kernel == "linear":
+            self.continuous_code_ = design.continuous_code(
+                H, labels, norm=self.norm, beta=self.beta, n_classes=len(self.code_),
+                sample_weight=weight,
+            ).code  # fmt: skip
+        else:
+            self._fit_kernel(H, labels, weight)
+        self.temperature_ = fit_temperature(self.scores(margins), labels, weight)
+        return self
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        H = np.asarray(margins, dtype=np.float64) / self.scale_
+        with single_blas():
+            if self.kernel == "linear":
+                return H @ self.continuous_code_.T
+            rows = self.kernel_.prepare(H, self.origin_)
+            cuts = grams.cross_blocks(len(H), len(self.patterns_))
+            parts = [self.kernel_.block(rows[c], self.patterns_) @ self.dual_coef_ for c in cuts]
+        return np.vstack(parts)
+
+    def proba(self, margins: Array, X: Any = None) -> Array:
+        """Return the (n_samples, n_classes) probabilities; the largest is that of ``scores``."""
+        return softmax(self.scores(margins, X), self.temperature_)
+
+    def _fit_kernel(self, H: Array, labels: Array, weight: Array) -> None:
+        """Solve Eq. 29 on the margins and keep its support patterns."""
+        if self.norm != 2:
+            raise ValueError(f"A kernel between margins needs norm=2, got norm={self.norm!r}.")
+        self.kernel_ = kernels.resolve(self.kernel, H, gamma=self.gamma, weight=weight)
+        self.origin_ = self.kernel_.origin(H)
+        rows = self.kernel_.prepare(H, self.origin_)
+        b = _spoc_solver.margin_requirements(labels, len(self.code_))
+        beta = positive(self.beta, "beta")
+        found = _spoc_solver.solve(grams.gram(self.kernel_, rows), labels, b, weight, beta=beta)
+        support = np.flatnonzero((found.tau != 0).any(axis=1))
+        self.patterns_, self.dual_coef_ = rows[support], found.tau[support] / beta
+
+
+NAMES: dict[str, Callable[[], Decoder]] = {"continuous": ContinuousCode}
