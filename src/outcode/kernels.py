@@ -73,6 +73,8 @@ class Kernel:
     def prepare(self, X: Any, origin: Array | None = None) -> Rows:
         """Make rows ready; the same ``origin`` must serve training and prediction."""
         values = X if origin is None else X - origin
+        if not sparse.issparse(values):
+            values = np.ascontiguousarray(values)  # a table's columns come one after the other
         rows = Rows(values, _norms(values))
         if not np.all(np.isfinite(rows.norms)):
             row = int(np.abs(X).max(axis=1).argmax())
