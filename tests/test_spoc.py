@@ -230,6 +230,29 @@ def test_a_primal_start_and_a_bias():
         np.testing.assert_allclose(warm.scores, fresh.scores, atol=1e-4)
 
 
+@pytest.mark.parametrize("solve", [solver.solve, solver.solve_linear])
+def test_badly_scaled_rows_are_solved_all_the_same(solve):
+    rng = np.random.RandomState(0)
+    X, labels = 100.0 * rng.rand(100, 3), np.arange(100) % 4  # nothing to learn, and far from 0
+    b, source = solver.margin_requirements(labels, 4), X
+    if solve is solver.solve:
+        source = grams.DenseGram(X @ X.T)
+    found = solve(source, labels, b, np.ones(100), beta=1.0, shift=1.0, tol=1e-6)
+    assert found.converged
+    assert found.gap < 1e-6
+    assert found.n_iter < 500_000  # one sample at a time alone takes millions
+    np.testing.assert_allclose(found.tau.sum(axis=1), 0.0, atol=1e-12)
+    assert np.all(found.tau <= np.eye(4)[labels] + 1e-12)
+
+
+def test_kernel_values_too_coarse_for_tol_are_said():
+    X, labels = problem(7, n=60)
+    K = (1000.0 * rbf(X)).astype(np.float32)
+    with pytest.warns(ConvergenceWarning, match="dtype='float64'"):
+        clf = SPOC("precomputed", tol=1e-12, folds=None).fit(K, labels)
+    assert clf.gap_ < 1e-3
+
+
 def test_threads_do_not_change_the_model():
     X, labels = many(700)
     one, two = (SPOC(folds=None, n_jobs=j).fit(X, labels).decision_function(X) for j in (1, 2))

@@ -12,6 +12,7 @@ from outcode import (
     machines,
     selection,
     statistics,
+    theory,
 )
 from outcode.classifier import OutputCodeClassifier
 from outcode.dichotomies import diagnose
@@ -36,4 +37,5 @@ __all__ = [
     "machines",
     "selection",
     "statistics",
+    "theory",
 ]

@@ -1,0 +1,210 @@
+"""SPOC against generic QP solvers (Figure 5 of [CS02]), our one-vs-all bank and kernlab.
+
+    python benchmarks/spoc.py --data FOLDER [--only quadrants|letter|...] [--skip-slow]
+
+Every peer is timed in the same process, one after the other; what counts are the ratios. The dense
+generic solver is SciPy's SLSQP, given one run of at most a minute and then cut off, the modern one
+the interior point method Clarabel. kernlab's
+``spoc-svc`` runs when Rscript and kernlab are installed, otherwise its cell says why it does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import clarabel
+import numpy as np
+from columns import split
+from scipy import sparse
+from scipy.optimize import minimize
+
+from outcode import OutputCodeClassifier
+from outcode.machines import SVM
+from outcode.spoc import SPOC
+
+SIZES = (10, 25, 50, 100, 150, 200, 250)
+RUNS = 3
+#: data set, beta, gamma; features are scaled to [0, 1]
+SETTINGS = (
+    ("satimage", 1.0, 8.0),
+    ("pendigits", 1.0, 8.0),
+    ("letter", 1.0, 8.0),
+    ("letter", 0.1, 16.0),
+)
+#: Seconds after which SLSQP is cut off.
+LIMIT = 60.0
+
+KERNLAB = """
+suppressMessages(library(kernlab))
+train <- read.csv("train.csv", header=FALSE); test <- read.csv("test.csv", header=FALSE)
+d <- ncol(train) - 1
+start <- proc.time()[["elapsed"]]
+fit <- ksvm(as.matrix(train[, 1:d]), factor(train[, d + 1]), type="spoc-svc", kernel="rbfdot",
+            kpar=list(sigma={gamma}), C={C}, scaled=FALSE, cache=2000)
+spent <- proc.time()[["elapsed"]] - start
+error <- mean(predict(fit, as.matrix(test[, 1:d])) != test[, d + 1])
+cat(spent, error, "\\n")
+"""
+
+
+def timed(function):
+    """Return the seconds a call takes, and what it returns."""
+    start = time.perf_counter()
+    value = function()
+    return time.perf_counter() - start, value
+
+
+# --- Figure 5 ---
+
+
+def quadrants(m, seed):
+    """m points uniform over [-1, 1]^2, labelled by their quadrant."""
+    rng = np.random.RandomState(seed)
+    X = rng.uniform(-1, 1, (m, 2))
+    X[:4] = np.abs(X[:4]) * [[-1, -1], [-1, 1], [1, -1], [1, 1]]  # no quadrant empty
+    return X, 2 * (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+
+
+def dual(X, labels, beta):
+    """Return P, q, constant and A of  min 1/2 eta'P eta + q'eta + constant, A eta = 1  (Eq. 25)."""
+    m = len(X)
+    own = np.eye(4)[labels].ravel()
+    P = np.kron(X @ X.T / beta, np.eye(4))
+    sums = sparse.kron(sparse.identity(m), np.ones((1, 4)))
+    return P, -P @ own - (1.0 - own), 0.5 * own @ P @ own, sums
+
+
+class LateError(Exception):
+    """The time is up."""
+
+
+def by_slsqp(X, labels, beta):
+    P, q, constant, sums = dual(X, labels, beta)
+    A, start, until = sums.toarray(), np.eye(4)[labels].ravel(), time.perf_counter() + LIMIT
+
+    def value(v):
+        if time.perf_counter() > until:
+            raise LateError
+        return 0.5 * v @ P @ v + q @ v
+
+    try:
+        found = minimize(
+            value,
+            start,
+            jac=lambda v: P @ v + q,
+            bounds=[(0, None)] * len(q),
+            constraints={"type": "eq", "fun": lambda v: A @ v - 1.0, "jac": lambda v: A},
+            method="SLSQP",
+            options={"maxiter": 200, "ftol": 1e-6},
+        )
+    except LateError:
+        return np.nan
+    return -(found.fun + constant)
+
+
+def by_clarabel(X, labels, beta):
+    P, q, constant, sums = dual(X, labels, beta)
+    m, size = len(X), len(q)
+    A = sparse.vstack([sums, -sparse.identity(size)], format="csc")
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    cones = [clarabel.ZeroConeT(m), clarabel.NonnegativeConeT(size)]
+    limits = np.concatenate([np.ones(m), np.zeros(size)])
+    solver = clarabel.DefaultSolver(sparse.csc_matrix(np.triu(P)), q, A, limits, cones, settings)
+    return -(solver.solve().obj_val + constant)
+
+
+def by_spoc(X, labels, beta):
+    return SPOC("linear", beta=beta, tol=1e-3, folds=None).fit(X, labels).objective_
+
+
+def figure_5(skip_slow):
+    print("\n### Four quadrants, linear kernel, beta = 1: mean of 3 problems, SLSQP on the first\n")
+    print("| m | SPOC ms | Clarabel ms | x | SLSQP ms | x | objective: SPOC | Clarabel |")
+    print("|---|---|---|---|---|---|---|---|")
+    for _ in range(5):
+        by_spoc(*quadrants(20, 0), 1.0)  # compile before the clock
+    for m in SIZES:
+        problems = [(*quadrants(m, seed), 1.0) for seed in range(RUNS)]
+        ours = [min(timed(lambda p=p: by_spoc(*p)) for _ in range(3)) for p in problems]
+        theirs = [timed(lambda p=p: by_clarabel(*p)) for p in problems]
+        (spoc, value), (peer, same) = np.mean(ours, axis=0), np.mean(theirs, axis=0)
+        slow = "skipped | "
+        if not skip_slow:
+            dense, found = timed(lambda p=problems[0]: by_slsqp(*p))
+            cut = ">= " if np.isnan(found) else ""
+            slow = f"{cut}{1e3 * dense:.0f} | {cut}{dense / spoc:.0f}"
+        print(f"| {m} | {1e3 * spoc:.2f} | {1e3 * peer:.1f} | {peer / spoc:.1f} | {slow} | "
+              f"{value:.3f} | {same:.3f} |", flush=True)  # fmt: skip
+
+
+# --- data sets ---
+
+
+def compare(name, beta, gamma, folder):
+    train, test = split(name, folder)
+    print(f"\n### {name}: {len(train[0]):,} rows, beta = {beta:g}, gamma = {gamma:g}\n")
+    print("| machine | fit s | objective | gap | error % |")
+    print("|---|---|---|---|---|")
+    spent = report("SPOC", SPOC(gamma=gamma, beta=beta, folds=None, n_jobs=2), train, test)
+    report("SPOC with probabilities", SPOC(gamma=gamma, beta=beta, n_jobs=2), train, test)
+    bank = OutputCodeClassifier("ova", SVM(C=1 / beta, gamma=gamma), n_jobs=2)
+    ours = report(f"one-vs-all, C = {1 / beta:g}", bank, train, test)
+    print(f"| kernlab spoc-svc | {kernlab(train, test, 1 / beta, gamma)}")
+    print(f"\nSPOC over one-vs-all: {spent / ours:.2f}", flush=True)
+
+
+def report(label, clf, train, test):
+    """Fit twice, print a row, and return the seconds of the faster fit."""
+    spent = min(timed(lambda: clf.fit(*train))[0] for _ in range(2))
+    error = 100 * np.mean(clf.predict(test[0]) != test[1])
+    fitted = getattr(clf, "machine_", clf)
+    gap = np.max(fitted.gap_)
+    objective = f"{fitted.objective_:.2f}" if np.ndim(fitted.objective_) == 0 else ""
+    print(f"| {label} | {spent:.2f} | {objective} | {gap:.1e} | {error:.2f} |", flush=True)
+    return spent
+
+
+def kernlab(train, test, C, gamma):
+    """Return the cells of kernlab's row: time and error, or why there are none."""
+    if shutil.which("Rscript") is None:
+        return "skipped: Rscript is not installed | | | |"
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (X, y) in (("train", train), ("test", test)):
+            rows = np.column_stack([X, np.unique(y, return_inverse=True)[1]])
+            np.savetxt(Path(folder) / f"{name}.csv", rows, delimiter=",")
+        script = KERNLAB.format(gamma=gamma, C=C)
+        run = subprocess.run(
+            ["Rscript", "-e", script], cwd=folder, capture_output=True, text=True, check=False
+        )
+    if run.returncode:
+        return f"skipped: {run.stderr.strip().splitlines()[-1]} | | | |"
+    spent, error = map(float, run.stdout.split()[-2:])
+    return f"{spent:.2f} | | | {100 * error:.2f} |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", default=os.environ.get("OUTCODE_DATA"))
+    parser.add_argument("--only", help="quadrants, or one data set")
+    parser.add_argument("--skip-slow", action="store_true", help="leave out SLSQP")
+    options = parser.parse_args()
+    if options.only in (None, "quadrants"):
+        figure_5(options.skip_slow)
+    toy = np.random.RandomState(0).randn(60, 3), np.arange(60) % 3
+    for dtype in ("float32", "float64"):  # compile before the clock
+        SPOC(dtype=dtype).fit(*toy)
+        OutputCodeClassifier("ova", SVM(dtype=dtype), n_jobs=2).fit(*toy)
+    for name, beta, gamma in SETTINGS:
+        if options.only in (None, name):
+            compare(name, beta, gamma, options.data)
+
+
+if __name__ == "__main__":
+    main()
