@@ -104,7 +104,7 @@ def solve(
     """
     used = np.flatnonzero(box > 0)
     options: dict[str, Any] = {"bias": bias, "tol": tol, "max_iter": max_iter}
-    if _shrinks(used, len(gram)):
+    if _shrinks(used, gram):
         return _solve_few(gram, used, y, box, start, options)
     problem = _begin(gram, y, box, *BIASES[bias], start)
     n_iter, violation, whole, squares = 0, problem.violation(), True, 0
@@ -119,7 +119,7 @@ def solve(
         violation = problem.violation()
         if whole and steps == 0:  # the kernel values are too coarse to do better
             break
-        whole = not whole or not _shrinks(problem.active(), len(gram))
+        whole = not whole or not _shrinks(problem.active(), gram)
     if violation <= tol < POLISH_TOL:
         violation = _polish(gram, problem, violation)
     return _certify(problem, box, n_iter, violation, violation <= tol)
@@ -171,8 +171,9 @@ def _balanced(s: Array) -> Array:
     return np.where(s > 0, s * min(1.0, minus / plus), s * min(1.0, plus / minus))
 
 
-def _shrinks(active: Array, n: int) -> bool:
-    return n > SMALL and len(active) <= SHRINK * n
+def _shrinks(active: Array, gram: Gram) -> bool:
+    """Return whether the active rows are few enough to copy their square of the Gram."""
+    return len(gram) > SMALL and len(active) <= min(SHRINK * len(gram), gram.largest_square)
 
 
 def _descend_whole(gram: Gram, problem: _Problem, tol: float, max_iter: int, burst: int) -> int:
@@ -184,7 +185,7 @@ def _descend_whole(gram: Gram, problem: _Problem, tol: float, max_iter: int, bur
         most = min(burst if n > SMALL else max_iter, max_iter - steps)
         done = _descend(gram.matrix, gram, diagonal, part, tol, most)
         steps += done
-        if done < most or _shrinks(part.active(), n):
+        if done < most or _shrinks(part.active(), gram):
             break
     _apply(gram, problem, np.arange(n), part.s)
     return steps

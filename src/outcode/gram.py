@@ -1,9 +1,9 @@
 """The Gram store: one kernel matrix for all columns, in memory or as rows on demand.
 
-Both stores answer the same five questions (``diagonal``, ``row``, ``block``, ``add``, ``matrix``),
-so a solver does not know which it has. ``order`` says which row of the user's data stands at each
-place: rows of one class stand together when a code has zeros, so that a column's rows are
-contiguous in memory.
+Both stores answer the same questions (``diagonal``, ``row``, ``block``, ``add``, ``matrix``, and the
+``largest_square`` of rows worth copying), so a solver does not know which it has. ``order`` says
+which row of the user's data stands at each place: rows of one class stand together when a code has
+zeros, so that a column's rows are contiguous in memory.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class DenseGram:
         self.matrix = matrix
         self.order = order
         self.diagonal = matrix.diagonal().astype(np.float64)
+        self.largest_square = len(matrix)
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -83,6 +84,7 @@ class RowGram:
         self.kernel, self.rows, self.dtype, self.order = kernel, rows, np.dtype(dtype), order
         self.diagonal = kernel.diagonal(rows)
         self.capacity = max(2, int(budget / (len(rows) * self.dtype.itemsize)))
+        self.largest_square = int(np.sqrt(budget / 2 / self.dtype.itemsize))
         self._kept: OrderedDict[int, Array] = OrderedDict()
         self._lock = Lock()
 
