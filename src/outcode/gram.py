@@ -1,9 +1,9 @@
 """The Gram store: one kernel matrix for all columns, in memory or as rows on demand.
 
 Both stores answer the same questions (``diagonal``, ``row``, ``block``, ``add``, ``matrix``, and
-the ``largest_square`` of rows worth copying), so a solver does not know which it has. ``order`` says
-which row of the user's data stands at each place: rows of one class stand together when a code has
-zeros, so that a column's rows are contiguous in memory.
+the ``largest_square`` of rows worth copying), so a solver does not know which it has. ``order``
+says which row of the user's data stands at each place: rows of one class stand together when a
+code has zeros, so that a column's rows are contiguous in memory.
 """
 
 from __future__ import annotations
