@@ -258,6 +258,14 @@ def test_before_fit_and_wrong_width():
         clf.with_decoder("hamming", X[:5])
 
 
+def test_text_is_named_with_its_column():
+    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "colour": ["red", "blue", "red", "blue"]})
+    with pytest.raises(ValueError, match=r"needs numbers, but column 'colour' holds text.*OneHot"):
+        OutputCodeClassifier().fit(frame, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="needs numbers, but X holds text"):
+        OutputCodeClassifier().fit(frame.to_numpy(dtype=object), [0, 1, 0, 1])
+
+
 def test_a_class_with_a_single_row_and_constant_features():
     rows = np.concatenate([np.arange(100), [120]])
     clf = OutputCodeClassifier("ovo", SVM(C=100.0)).fit(X[rows], NAMES[rows])

@@ -272,4 +272,4 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_conventions(estimator, check):
-    check(estimator)
+    assert check(estimator) is None

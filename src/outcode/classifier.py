@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -200,14 +201,16 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
     def _check_training(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:
         self._door = _rules(machine)
         _refuse_sparse(X, self._door)
-        X, y = validate_data(self, X, y, **self._door)
+        with _text_explained(X):
+            X, y = validate_data(self, X, y, **self._door)
         _check_one_type(y)
         check_classification_targets(y)
         return X, y
 
     def _check_rows(self, X: Any) -> Any:
         _refuse_sparse(X, self._door)
-        return validate_data(self, X, reset=False, **self._door)
+        with _text_explained(X):
+            return validate_data(self, X, reset=False, **self._door)
 
     def _check_classes(self, weight: Array) -> None:
         mass = np.bincount(self.labels_, weights=weight)
@@ -271,6 +274,25 @@ def _refuse_sparse(X: Any, rules: dict[str, Any]) -> None:
             "These rows are sparse, and the machine (a precomputed kernel, or a classifier that "
             "says so) cannot take them: give X.toarray()."
         )
+
+
+@contextmanager
+def _text_explained(X: Any) -> Iterator[None]:
+    """Say which columns hold text where a kernel needs numbers, and what to do."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        columns = getattr(X, "columns", ())
+        kinds = getattr(X, "dtypes", ())
+        pairs = zip(columns, kinds, strict=True) if len(columns) == len(kinds) else ()
+        named = [str(name) for name, kind in pairs if getattr(kind, "kind", "O") not in "biuf"]
+        where = f"column {', '.join(map(repr, named[:5]))}" if named else "X"
+        raise ValueError(
+            f"A kernel machine needs numbers, but {where} holds text ({error}): encode it first, "
+            f"for example with sklearn.preprocessing.OneHotEncoder in a pipeline."
+        ) from None
 
 
 def _check_one_type(y: Array) -> None:
