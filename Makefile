@@ -1,4 +1,4 @@
-# make demo   set-up and the main job
+# make demo   set-up, then compare reductions on a built-in data set: report.html
 # make test   set-up and all tests
 # make check  everything CI runs
 VENV ?= .venv
@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test check format lint types imports pytest slow clean
 
 demo: $(STAMP)
-	$(PY) examples/quickstart.py
+	$(VENV)/bin/outcode compare --preset quick
 
 test: check
 

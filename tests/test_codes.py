@@ -21,7 +21,10 @@ SIZES = st.integers(min_value=2, max_value=14)
 @settings(max_examples=12, deadline=None)
 @given(n_classes=SIZES, seed=st.integers(0, 1000))
 def test_every_code_is_sound(name, n_classes, seed):
-    code = code_matrix(name, n_classes, random_state=seed)
+    rng = np.random.RandomState(seed)
+    labels = np.arange(3 * n_classes) % n_classes
+    X = 2 * rng.randn(n_classes, 3)[labels] + rng.randn(len(labels), 3)
+    code = code_matrix(name, n_classes, X, labels, random_state=seed)
     assert code.dtype == np.int8
     assert code.shape[0] == n_classes
     assert np.isin(code, (-1, 0, 1)).all()
@@ -30,7 +33,7 @@ def test_every_code_is_sound(name, n_classes, seed):
     found = diagnose(code)
     assert found.repeated_columns == found.complementary_columns == 0
     assert found.separated_pairs == found.pairs
-    assert np.array_equal(code, code_matrix(name, n_classes, random_state=seed))
+    assert np.array_equal(code, code_matrix(name, n_classes, X, labels, random_state=seed))
 
 
 @pytest.mark.parametrize(("name", "columns"), [("dense", 48), ("sparse", 71), ("bch", 78)])

@@ -154,8 +154,8 @@ def test_norm_2_is_rebuilt_by_eq_19_and_equals_a_generic_qp():
     assert set(found.support) == set(np.flatnonzero(np.abs(found.tau).sum(axis=1)))
 
 
-def code_by_qp(H, labels, k, beta):
-    """Eq. 16 as it stands, by a generic solver."""
+def code_by_qp(H, labels, k, beta, radius=None):
+    """Eq. 16 as it stands, or its loss alone within a radius, by a generic solver."""
     n, columns = H.shape
     size = k * columns
     P = sparse.block_diag([beta * sparse.identity(size), sparse.csc_matrix((n, n))], format="csc")
@@ -167,14 +167,47 @@ def code_by_qp(H, labels, k, beta):
         row[size + i] = -1.0
         A.append(row)
         b.append(-float(r != labels[i]))
+    cones = [clarabel.NonnegativeConeT(len(b))]
+    if radius is not None:
+        A += [np.zeros(size + n), *-np.eye(size, size + n)]
+        b += [radius, *np.zeros(size)]
+        cones.append(clarabel.SecondOrderConeT(1 + size))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-10
     costs = np.concatenate([np.zeros(size), np.ones(n)])
-    cones = [clarabel.NonnegativeConeT(len(b))]
     solution = clarabel.DefaultSolver(
         P, costs, sparse.csc_matrix(np.array(A)), np.array(b), cones, settings
     ).solve()
     return np.array(solution.x)[:size].reshape(k, columns), solution.obj_val
+
+
+@pytest.mark.parametrize("noise", [0.5, 2.0])
+@pytest.mark.parametrize("radius", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize(("n", "k", "columns"), [(60, 3, 3), (100, 5, 3), (80, 4, 8)])
+def test_norm_2_within_a_radius_is_certified(n, k, columns, radius, noise):
+    rng = np.random.RandomState(n + k)
+    labels = np.arange(n) % k
+    H = rng.choice([-1.0, 1.0], size=(k, columns))[labels] + noise * rng.randn(n, columns)
+    found = design.continuous_code(H, labels, norm=2, radius=radius)
+    assert np.linalg.norm(found.code) <= radius * (1 + 1e-12)
+    assert found.objective - found.dual_objective <= 1e-7 * max(1.0, found.objective)
+    code, value = code_by_qp(H, labels, k, 0.0, radius)
+    assert found.objective == pytest.approx(value, rel=1e-6, abs=1e-6)
+    if np.linalg.norm(code) < 0.99 * radius:  # the constraint does not bind
+        assert found.dual_objective == pytest.approx(code_by_qp(H, labels, k, 0.0)[1], abs=1e-6)
+
+
+def test_a_radius_that_does_not_bind_takes_the_smaller_of_equal_codes():
+    # two equal columns: the program's solution may use one of them, the least norm uses both
+    rng = np.random.RandomState(0)
+    labels = np.arange(60) % 3
+    h = np.array([-1.0, 0.0, 1.0])[labels][:, None] + rng.randn(60, 1)
+    one = design.continuous_code(h, labels, norm=2, radius=100.0)
+    size = np.linalg.norm(one.code)
+    both = design.continuous_code(np.hstack([h, h]), labels, norm=2, radius=0.8 * size)
+    assert both.objective == pytest.approx(one.objective, rel=1e-7)
+    assert np.linalg.norm(both.code) <= size / np.sqrt(2) * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("norm", [1, 2, "inf"])
@@ -185,7 +218,7 @@ def test_a_code_within_a_radius(norm, radius, n, columns):
     found = design.continuous_code(H, labels, norm=norm, radius=radius)
     size = design.matrix_norm(found.code, str(norm))
     assert size <= radius * (1 + 1e-12)
-    assert found.objective == pytest.approx(found.dual_objective, rel=1e-5, abs=1e-6)
+    assert found.objective == pytest.approx(found.dual_objective, rel=1e-7, abs=1e-7)
     loss = penalised_loss(found.code, H, labels, norm, 0.0, np.ones(n))
     assert found.objective == pytest.approx(loss, rel=1e-9, abs=1e-9)
 

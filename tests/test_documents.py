@@ -14,7 +14,13 @@ import pytest
 import outcode
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ["README.md", "docs/adding.md", "docs/sbc.md"]
+DOCUMENTS = [
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("adding", "codes", "displays", "joint", "models", "sbc", "study")
+    ),
+]
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

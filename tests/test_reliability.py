@@ -16,7 +16,13 @@ from sklearn.linear_model import LogisticRegression
 
 import oracles
 from outcode import OutputCodeClassifier, codes, datasets, kernels
-from outcode.decoders import DynamicReliability, StaticReliability, Training, reliability
+from outcode.decoders import (
+    DynamicReliability,
+    StaticReliability,
+    Training,
+    neighbours,
+    reliability,
+)
 from outcode.machines import SVM
 from outcode.papers import lz05
 
@@ -190,15 +196,16 @@ def test_precomputed_and_function_kernels_equal_the_named_one(weighted):
         return (0.1 * A @ B.T + 1.0) ** 2
 
     decoder = DynamicReliability(k=5, space="kernel")
-    named = classifier(decoder, kernel="poly", degree=2, coef0=1.0).fit(X, y, weight)
+    named = classifier(decoder, kernel="poly", degree=2, coef0=1.0, tol=1e-9).fit(X, y, weight)
     for kernel, train, test in (
         (square, X, Z),
         ("precomputed", square(X, X), square(Z, X)),
     ):
-        other = classifier(decoder, kernel=kernel).fit(train, y, weight)
+        other = classifier(decoder, kernel=kernel, tol=1e-9).fit(train, y, weight)
         lam = other.decoder_.reliabilities(named.margins(Z), test)
         np.testing.assert_allclose(lam, named.decoder_.reliabilities(named.margins(Z), Z), 1e-7)
-        assert np.array_equal(other.predict(test), named.predict(Z))
+        # scores, not classes: two machines answer -1 to some rows, which is a tie but for rounding
+        np.testing.assert_allclose(other.decision_function(test), named.decision_function(Z), 1e-7)
 
 
 def test_one_against_all_is_equation_14():
@@ -376,7 +383,7 @@ def test_small_batches_change_nothing(monkeypatch):
         clf = classifier(DynamicReliability(k=5, space=space), kernel=kernel).fit(X, y)
         before = clf.decision_function(Z)
         with monkeypatch.context() as patch:
-            patch.setattr(reliability, "BATCH", 100)
+            patch.setattr(neighbours, "BATCH", 100)
             after = clf.decision_function(Z)
         np.testing.assert_array_equal(before, after)
 

@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outcode import _sbc_solver, codes, sbc
+from outcode.decoders.likelihood import softmax
 from outcode.gram import DenseGram, RowGram
 from outcode.progress import Silent
 from outcode.sbc import SingleBinaryClassifier
@@ -181,7 +182,6 @@ def test_working_sets_reach_the_same_solution(monkeypatch):
     whole, parts = problem(X, y, 5.0), problem(X, y, 5.0)
     first = _sbc_solver.solve(whole, M, 1e-8, 10**6)
     monkeypatch.setattr(_sbc_solver, "WORKING_SET", 16)
-    monkeypatch.setattr(_sbc_solver, "BATCH", 7)
     second = _sbc_solver.solve(parts, M, 1e-8, 10**6)
     assert first.converged
     assert second.converged
@@ -225,7 +225,8 @@ def test_memory_is_that_of_the_rows_not_of_the_copies():
     assert peak < 5 * 8 * 700**2  # the copies' kernel takes 100 x 8 x 700^2 bytes
 
 
-def test_rows_on_demand_and_float32():
+def test_rows_on_demand_and_float32(monkeypatch):
+    monkeypatch.setattr(_sbc_solver, "BATCH", 7)
     X, y = data(80)
     clf = SingleBinaryClassifier("identity", gamma=GAMMA, tol=1e-6)
     expected = clf.fit(X, y).decision_function(X)
@@ -248,6 +249,43 @@ def test_sparse_and_precomputed_rows():
     np.testing.assert_allclose(given.decision_function(K[:9]), expected, atol=1e-6)
     with pytest.raises(ValueError, match="cannot be sparse"):
         clone(clf).set_params(kernel="precomputed").fit(sparse.csr_matrix(K), y)
+
+
+def test_the_first_working_set_holds_rows_of_all_classes_and_no_copy_twice(monkeypatch):
+    monkeypatch.setattr(_sbc_solver, "WORKING_SET", 64)
+    p = problem(*data(200, 4))
+    up, down = p.violations(-p.y)  # at the start all copies violate alike
+    order = np.random.RandomState(0).permutation(p.s.size)
+    chosen = _sbc_solver.working_set(up, down, np.empty(0, dtype=np.intp), order)
+    assert len(np.unique(chosen)) == len(chosen) == 64
+    assert np.bincount(chosen // 200, minlength=4).min() >= 8
+    assert np.sum(p.y.ravel()[chosen] > 0) == 32
+    again = _sbc_solver.working_set(up, down, chosen, order)
+    assert len(np.unique(again)) == len(again) == 64
+    assert len(np.intersect1d(chosen, again)) >= 32
+
+
+def test_a_working_set_holds_the_pair_that_violates_most(monkeypatch):
+    monkeypatch.setattr(_sbc_solver, "WORKING_SET", 16)
+    rng = np.random.RandomState(0)
+    for _ in range(50):
+        up, down = rng.randn(4, 30), rng.randn(4, 30)
+        up[rng.rand(4, 30) < 0.3] = down[rng.rand(4, 30) < 0.3] = -_sbc_solver.HUGE
+        last, order = rng.permutation(120)[:16], rng.permutation(120)
+        chosen = _sbc_solver.working_set(up, down, last, order)
+        assert {int(up.argmax()), int(down.argmax())} <= set(chosen.tolist())
+
+
+def test_machines_without_a_fold_that_stop_early_warn_once():
+    X, y = data(150, spread=4.0)
+    clf = SingleBinaryClassifier("identity", gamma=GAMMA, C=5.0, random_state=0)
+    steps = clf.fit(X, y).n_iter_
+    with pytest.warns(ConvergenceWarning) as caught:
+        clf.set_params(folds=3, C=5.0, max_iter=steps // 10, tol=1e-8).fit(X, y)
+    said = [str(w.message) for w in caught]
+    assert sum("3 of 3 machines that hold out a fold" in text for text in said) == 1
+    assert len(said) == 2  # the machine of all rows stopped early, too
+    assert all(w.filename == __file__ for w in caught)
 
 
 def test_stops_early_and_says_by_how_much():
@@ -445,7 +483,7 @@ def test_probabilities_agree_with_predict_and_calibrate(extension):
     assert np.array_equal(clf.classes_[proba.argmax(axis=1)], clf.predict(Z))
     loss = -np.log(proba[np.arange(len(z)), z]).mean()
     assert loss < 0.9 * np.log(3)
-    plain = -np.log(sbc.softmax(clf.decision_function(Z))[np.arange(len(z)), z]).mean()
+    plain = -np.log(softmax(clf.decision_function(Z))[np.arange(len(z)), z]).mean()
     assert loss <= plain + 0.02
 
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 import oracles
-from outcode import OutputCodeClassifier, codes
+from outcode import OutputCodeClassifier, _solvers, codes
 from outcode.machines import SVM
 
 KERNELS = ("rbf", "linear", "poly", "laplacian")
@@ -194,3 +194,44 @@ def test_starting_from_another_solution_ends_at_the_same():
         warm.gram(X, targets)
         warm.fit_gram(gram, targets, start=first)
         np.testing.assert_allclose(warm.training_margins_, cold.training_margins_, atol=1e-6)
+
+
+def test_starting_from_another_kernel_ends_at_the_same():
+    rng = np.random.RandomState(11)
+    labels = rng.randint(3, size=700)
+    X = rng.randn(700, 2) + labels[:, None]
+    for code in ("ova", "ovo"):  # all rows, and few enough for a square of their own
+        targets = codes.code_matrix(code, 3)[labels]
+        for bias in ("kernel", "free", "none"):
+            first = SVM(gamma=0.1, bias=bias).fit(X, targets)
+            first.training_margins_ = None
+            cold = SVM(gamma=2.0, bias=bias, tol=1e-6).fit(X, targets)
+            warm = SVM(gamma=2.0, bias=bias, tol=1e-6)
+            warm.fit_gram(warm.gram(X, targets), targets, start=first)
+            assert warm.gap_.max() < 1e-5
+            assert not np.array_equal(warm.n_iter_, cold.n_iter_)
+            np.testing.assert_allclose(warm.objective_, cold.objective_, rtol=1e-5)
+            np.testing.assert_allclose(warm.training_margins_, cold.training_margins_, atol=1e-4)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize("n", [1, 2, 17, 255, 257, 1025, 1300])
+def test_blocks_end_where_no_row_wants_to_move(n, shift):
+    """Sizes around the lanes and pages of the loops; repeated rows, a rank of 3, rows of no use."""
+    rng = np.random.RandomState(n)
+    X = np.repeat(rng.randn((n + 1) // 2, 3), 2, axis=0)[:n]
+    kernels = {"linear": X @ X.T, "gaussian": oracles.kernel_matrix_fast(X, 2.0)}
+    y, box = rng.choice([-1.0, 1.0], size=n), rng.choice([0.0, 0.3, 2.0], size=n)
+    lo, hi = np.minimum(0.0, y * box), np.maximum(0.0, y * box)
+    for name, K in kernels.items():
+        for dtype, tol in ((np.float64, 1e-9), (np.float32, 1e-3)):
+            s, g = np.zeros(n), (-y).astype(dtype)
+            diagonal = (K.diagonal() + shift).astype(dtype)
+            matrix = np.ascontiguousarray(K, dtype=dtype)
+            _solvers.descend_blocks(matrix, diagonal, g, s, lo, hi, shift, tol, 10**6)
+            assert np.all((s >= lo) & (s <= hi))
+            exact = K @ s + shift * s.sum() - y
+            np.testing.assert_allclose(g, exact, atol=1e-7 if dtype is np.float64 else 1e-2)
+            up, down = _solvers.violations(exact, s, lo, hi)
+            slack = tol + 1e-8 if dtype is np.float64 else 10 * tol
+            assert max(up.max(), down.max()) <= slack, (name, dtype)

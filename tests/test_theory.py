@@ -1,12 +1,15 @@
-"""The bounds of Section 7 against their definitions. [CS02]"""
+"""The bounds against their definitions. [CS02] Section 7, [EPY08] Section 4"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from outcode import theory
+from outcode.sbc import SingleBinaryClassifier
 from outcode.spoc import SPOC
 
 
@@ -113,3 +116,121 @@ def test_two_classes_have_the_binary_margin():
     svc = SVC(kernel="linear", C=1e6).fit(np.vstack([X, -X]), np.append(labels, 1 - labels))
     found = theory.bounds(clf, X @ X.T)
     assert found.pair_margins[0, 1] == pytest.approx(1 / np.linalg.norm(svc.coef_), rel=1e-3)
+
+
+# --- one binary problem ---
+
+
+def test_the_slack_is_the_formula():
+    m, R, n, gamma, delta = 5_000_000, 1.5, 3, 0.9, 0.1
+    Q = 8 / m * (
+        2
+        + 256 * R / gamma**2
+        * np.log(gamma * np.e * m / (8 * np.sqrt(R))) * np.log(128 * m * R / gamma**2)
+        - np.log(delta)
+        + n * np.log(128 * np.e * float(m) ** 3 * R / (gamma**2 * n))
+    )  # fmt: skip
+    assert theory.learned_kernel_slack(m, R, n, gamma, delta) == pytest.approx(np.sqrt(Q))
+    slacks = [theory.learned_kernel_slack(m, 1.0, 1, g, 0.05) for g in (1.0, 0.5, 0.1)]
+    assert slacks == sorted(slacks)  # a smaller margin costs more
+    assert theory.learned_kernel_slack(10, 1.0, 1, 0.01, 0.05) == np.inf
+
+
+@pytest.mark.parametrize(("extension", "n"), [("kernel", 3), ("identity", 1)])
+def test_the_bound_of_a_machine_by_hand(extension, n):
+    X, y = separable()
+    clf = SingleBinaryClassifier(extension, gamma=0.3, C=10, tol=1e-8).fit(X, y)
+    K = np.kron(rbf_kernel(X, gamma=0.3), clf.class_kernel_)
+    s = clf.dual_coef_.ravel()
+    targets = np.where(np.arange(3) == y[:, None], 1, -1)
+    margins = (targets.ravel() * (K @ s) / np.sqrt(s @ K @ s)).reshape(-1, 3)
+    np.testing.assert_allclose(theory.normalised_margins(clf), margins, atol=1e-8)
+    gamma = float(np.quantile(margins, 0.4))
+    found = theory.sbc_bound(clf, margin=gamma, delta=0.1, random_state=3)
+    drawn = np.random.RandomState(3).randint(3, size=len(y))
+    error = np.mean([margins[i, drawn[i]] < gamma for i in range(len(y))])
+    R = np.sqrt(len(y)) if n > 1 else 1.0
+    assert (found.n_kernels, found.radius) == (n, pytest.approx(R))
+    assert found.margin_error == error
+    assert 0 < error < 1  # the margin cuts between the copies
+    slack = theory.learned_kernel_slack(len(y), R, n, gamma, 0.1)
+    assert found.bound == pytest.approx(3 * error + 3 * slack)
+
+
+def test_the_kernel_bound_is_the_largest_value_of_the_family():
+    X, y = separable()
+    basis = np.stack([np.diag([4.0, 1.0, 1.0]), np.eye(3)])
+    options = {"class_kernel": "precomputed", "radius": 5.0, "gamma": 0.3}
+    clf = SingleBinaryClassifier(basis, **options).fit(X, y)
+    assert clf.kernel_bound_ == pytest.approx(20.0)
+    assert clf.class_kernel_.max() <= clf.kernel_bound_
+    assert theory.sbc_bound(clf, random_state=0).radius == pytest.approx(20.0)
+
+
+def test_multiclass_errors_are_at_most_the_binary_ones():
+    # Eq. A.1, over all copies instead of one each, on data that are not separable
+    rng = np.random.RandomState(0)
+    X, y = separable(n=150)
+    X = X + 2.5 * rng.randn(*X.shape)
+    clf = SingleBinaryClassifier("identity", gamma=0.05, C=0.3).fit(X, y)
+    wrong = np.mean(clf.predict(X) != y)
+    binary = 3 * np.mean(theory.normalised_margins(clf) <= 0)
+    assert 0.05 < wrong <= binary
+
+
+def test_the_best_margin_pays_for_the_choice():
+    X, y = separable()
+    clf = SingleBinaryClassifier("identity", gamma=0.3, C=10).fit(X, y)
+    best = theory.sbc_bound(clf, delta=0.05, random_state=0)
+    same = theory.sbc_bound(clf, margin=best.margin, delta=0.05, random_state=0)
+    assert same.bound < best.bound
+    for j in range(10):
+        one = theory.sbc_bound(clf, margin=0.5**j, delta=0.05 / ((j + 1) * (j + 2)), random_state=0)
+        assert best.bound <= one.bound + 1e-12
+
+
+def test_the_bound_is_empty_below_two_million_rows():
+    # the best case of all: two classes, one kernel, every margin sqrt(R), delta almost 1
+    slack = [2 * theory.learned_kernel_slack(m, 1.0, 1, 1.0, 0.99) for m in (2 * 10**6, 10**7)]
+    assert slack[1] < 1 < slack[0]
+    assert 3 * theory.learned_kernel_slack(5 * 10**6, 1.0, 1, 1.0, 0.99) > 1
+
+
+def test_what_the_bound_cannot_do_is_said():
+    X, y = separable()
+    ecoc = SingleBinaryClassifier("ecoc").fit(X, y)
+    with pytest.raises(ValueError, match="ecoc"):
+        theory.sbc_bound(ecoc)
+    linear = SingleBinaryClassifier("identity", "linear").fit(X, y)
+    with pytest.raises(ValueError, match="give diagonal"):
+        theory.sbc_bound(linear)
+    largest = float(linear_kernel(X).max())
+    assert theory.sbc_bound(linear, diagonal=largest, random_state=0).radius == largest
+    with pytest.raises(ValueError, match="delta"):
+        theory.sbc_bound(linear, diagonal=largest, margin=1.0, delta=0.0)
+    with pytest.raises(ValueError, match="margin"):
+        theory.sbc_bound(linear, diagonal=largest, margin=-1.0)
+    with pytest.raises(Exception, match="not fitted"):
+        theory.sbc_bound(SingleBinaryClassifier())
+
+
+def sbc_risk(f, p):
+    return np.sum((1 - p) * np.maximum(0, 1 + f) + p * np.maximum(0, 1 - f))  # Eq. B.2
+
+
+def test_the_condition_of_consistency():
+    rng = np.random.RandomState(0)
+    for _ in range(50):
+        p = rng.dirichlet(np.ones(4))
+        margin = theory.consistency_margin([p])
+        best = min(
+            (np.array(f) for f in np.ndindex(2, 2, 2, 2)), key=lambda f: sbc_risk(2 * f - 1, p)
+        )
+        assert (best.sum() == 1) == (margin > 0)
+        if margin > 0:
+            assert best.argmax() == p.argmax()
+            low = minimize(sbc_risk, np.zeros(4), args=(p,), method="Powell").fun
+            assert sbc_risk(2 * best - 1, p) <= low + 1e-6  # nothing between the corners is lower
+    assert theory.consistency_margin([[0.5, 0.5], [1.0, 0.0]]) == 0.0
+    with pytest.raises(ValueError, match="sum to 1"):
+        theory.consistency_margin([[0.5, 0.6]])

@@ -1,25 +1,49 @@
-"""outcode: learn many classes with binary machines on one shared kernel matrix."""
+"""outcode: learn many classes with binary machines on one shared kernel matrix.
 
-from outcode import (
-    codes,
-    datasets,
-    decoders,
-    design,
-    dichotomies,
-    kernels,
-    loo,
-    losses,
-    machines,
-    selection,
-    statistics,
-    theory,
-)
-from outcode.classifier import OutputCodeClassifier
-from outcode.dichotomies import diagnose
-from outcode.sbc import SingleBinaryClassifier
-from outcode.spoc import SPOC
+Names are imported when first used, so that ``outcode --help`` answers at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outcode import (
+        codes,
+        datasets,
+        decoders,
+        design,
+        dichotomies,
+        displays,
+        kernels,
+        loo,
+        losses,
+        machines,
+        metrics,
+        papers,
+        persistence,
+        report,
+        selection,
+        statistics,
+        study,
+        theory,
+    )
+    from outcode.classifier import OutputCodeClassifier
+    from outcode.dichotomies import diagnose
+    from outcode.persistence import load, save
+    from outcode.sbc import SingleBinaryClassifier
+    from outcode.spoc import SPOC
 
 __version__ = "0.1.0"
+
+#: Where each public object lives; every other public name is a room.
+_HOMES = {
+    "OutputCodeClassifier": "classifier",
+    "SPOC": "spoc",
+    "SingleBinaryClassifier": "sbc",
+    "diagnose": "dichotomies",
+    "load": "persistence",
+    "save": "persistence",
+}
 
 __all__ = [
     "SPOC",
@@ -31,11 +55,31 @@ __all__ = [
     "design",
     "diagnose",
     "dichotomies",
+    "displays",
     "kernels",
+    "load",
     "loo",
     "losses",
     "machines",
+    "metrics",
+    "papers",
+    "persistence",
+    "report",
+    "save",
     "selection",
     "statistics",
+    "study",
     "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"outcode.{_HOMES[name]}"), name)
+    if name in __all__:
+        return import_module(f"outcode.{name}")
+    raise AttributeError(f"module 'outcode' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

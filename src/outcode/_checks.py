@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.multiclass import check_classification_targets
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -17,8 +18,9 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     """Return ``table[name]``, or an error that lists the names and guesses the one meant."""
     if name in table:
         return table[name]
-    close = difflib.get_close_matches(name.lower(), table, n=1, cutoff=0.5)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    small = {key.lower(): key for key in table}
+    close = difflib.get_close_matches(name.lower(), small, n=1, cutoff=0.5)
+    hint = f" Did you mean {small[close[0]]!r}?" if close else ""
     known = ", ".join(repr(key) for key in table)
     raise ValueError(f"Unknown {kind} {name!r}.{hint} Known: {known}.")
 
@@ -55,3 +57,34 @@ def row_weights(sample_weight: Any, n_samples: int) -> Array:
     if not np.any(weight > 0):
         raise ValueError("sample_weight is zero for every row: no row is left to learn from.")
     return weight
+
+
+def class_labels(y: Array) -> tuple[Array, Array]:
+    """Return the sorted classes and the class index of each row, or an error if y has no classes.
+
+    Labels of mixed types cannot be sorted; that is said before anything else stumbles over it.
+    """
+    kinds = {type(label).__name__ for label in y} if y.dtype == object else set()
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The labels mix types ({', '.join(sorted(kinds))}): make them all strings or all "
+            f"numbers."
+        )
+    check_classification_targets(y)
+    classes, labels = np.unique(y, return_inverse=True)
+    return classes, labels.ravel()
+
+
+def require_classes(classes: Array, labels: Array, weight: Array) -> None:
+    """Refuse fewer than two classes, and a class without weight."""
+    mass = np.bincount(labels, weights=weight)
+    if len(mass) < 2:
+        raise ValueError(
+            f"The labels hold only one class ({classes[0]!r}): classification needs at least two "
+            f"classes."
+        )
+    if np.any(mass <= 0):
+        raise ValueError(
+            f"Every row of class {classes[int(np.argmin(mass))]!r} has weight zero: drop those "
+            f"rows, or give at least one row of each class a positive weight."
+        )

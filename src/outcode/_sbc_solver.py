@@ -10,8 +10,8 @@ Cases      copy (i, r) of row i stands at [r, i], so that a row of K runs along 
 Input      a Gram store of K, M, targets and box
 Output     s and F = s K in place, the certificate
 Algorithm  working sets of copies, each solved by sequential minimal optimisation on its own square
-           of the kernel (:func:`outcode._solvers.descend`). The cm x cm kernel is never built: what
-           is kept is K, M, a square of WORKING_SET copies and n_columns x n_rows arrays
+           of the kernel (:func:`outcode._solvers.descend_pairs`). The cm x cm kernel is never
+           built: kept are K, M, a square of WORKING_SET copies and n_columns x n_rows arrays
 Stopping   max{-g: s < hi} + max{g: s > lo} <= tol with the gradient g = M F - y, LIBSVM's rule
 """
 
@@ -42,12 +42,20 @@ BATCH = 256
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")
 def gather_copies(K: Any, M: Any, rows: Any, columns: Any, out: Any) -> None:
-    """out_pq = K[rows_p, rows_q] M[columns_p, columns_q], indices unsigned."""
+    """out_pq = K[rows_p, rows_q] M[columns_p, columns_q], indices unsigned, equal rows together."""
     n = rows.shape[0]
-    for p in range(n):
-        k, m, target = K[rows[p]], M[columns[p]], out[p]
+    kernel, classes = np.empty(n), np.empty((M.shape[0], n))
+    for r in range(M.shape[0]):
         for q in range(n):
-            target[q] = k[rows[q]] * m[columns[q]]
+            classes[r, q] = M[r, columns[q]]
+    for p in range(n):
+        if p == 0 or rows[p] != rows[p - 1]:
+            k = K[rows[p]]
+            for q in range(n):
+                kernel[q] = k[rows[q]]
+        m, target = classes[columns[p]], out[p]
+        for q in range(n):
+            target[q] = kernel[q] * m[q]
 
 
 # --- one machine: working sets and a certificate ---
@@ -88,11 +96,16 @@ class Problem:
     def set_rows(self, rows: Array, s: Array) -> None:
         """Set s of all copies of some rows and bring F up to date."""
         change = s - self.s[:, rows]
-        moved = np.flatnonzero(change.any(axis=0))
         self.s[:, rows] = s
+        if self.gram.matrix is not None:
+            for r in range(len(change)):
+                moved = np.flatnonzero(change[r])
+                self.gram.add(rows[moved], change[r, moved], self.F[r])
+            return
+        moved = np.flatnonzero(change.any(axis=0))
         for batch in gen_batches(len(moved), BATCH):
             part = moved[batch]
-            self.F += change[:, part] @ gram_rows(self.gram, rows[part])
+            self.F += change[:, part] @ computed_rows(self.gram, rows[part])
 
     def without(self, rows: Array) -> Problem:
         """Return the problem without some rows, started from this solution."""
@@ -125,10 +138,8 @@ def balanced(s: Array) -> Array:
     return np.where(s > 0, s * min(1.0, minus / plus), s * min(1.0, plus / minus))
 
 
-def gram_rows(gram: Any, rows: Array) -> Array:
-    """Return whole rows of a Gram store in float64, computed if it does not hold them."""
-    if gram.matrix is not None:
-        return np.asarray(gram.matrix[rows], dtype=np.float64)
+def computed_rows(gram: Any, rows: Array) -> Array:
+    """Return whole rows of a Gram store that does not hold them, in float64."""
     return np.asarray(gram.kernel.block(gram.rows[rows], gram.rows, gram.dtype), dtype=np.float64)
 
 
@@ -140,10 +151,12 @@ def solve(problem: Problem, M: Array, tol: float, max_iter: int) -> Solution:
     Input      the problem and M (n_columns, n_columns)
     Output     ``problem`` changed in place, and the certificate
     Algorithm  decomposition: the copies that violate most each way, and half of the last working
-               set. The most violating pair is always in it, which makes it converge (Lin 2001)
+               set, those between their bounds first. The most violating pair is always in it,
+               which makes it converge (Lin 2001)
     Stopping   the violation of all copies is at most ``tol``, or ``max_iter`` steps are made
     """
     n_iter, last = 0, np.empty(0, dtype=np.intp)
+    order = np.random.RandomState(0).permutation(problem.s.size)
     size = min(problem.s.size, WORKING_SET)
     square = np.empty((size, size))
     while True:
@@ -152,7 +165,7 @@ def solve(problem: Problem, M: Array, tol: float, max_iter: int) -> Solution:
         violation = float(up.max() + down.max())
         if violation <= tol or n_iter >= max_iter:
             break
-        last = working_set(up, down, last)
+        last = working_set(up, down, last, order)
         goal = max(tol / 2, SHARE * violation)
         steps = descend_set(problem, M, g, last, square, goal, max_iter - n_iter)
         n_iter += steps
@@ -161,27 +174,33 @@ def solve(problem: Problem, M: Array, tol: float, max_iter: int) -> Solution:
     return certify(problem, M, n_iter, violation, violation <= tol)
 
 
-def working_set(up: Array, down: Array, last: Array) -> Array:
-    """Return the copies to work on: the newest half of the last set, and the most violating ones.
+def working_set(up: Array, down: Array, last: Array, order: Array) -> Array:
+    """Return the copies to work on: half of the last set, and the others that violate most.
 
-    Copies are numbered r m + i, the newest last.
+    Of the last set those that may move stay, copies between their bounds before others, newer ones
+    (further back) before older. Copies are numbered r m + i. Equals are taken in ``order``, a
+    permutation of them: at the start all violate alike, and what copies of a few rows or classes
+    alone would learn has to be undone.
     """
     up, down = up.ravel(), down.ravel()
     if len(up) <= WORKING_SET:
         return np.arange(len(up))
-    moving = (up > -down.max()) | (down > -up.max())
-    keep = last[moving[last]][-(WORKING_SET // 2) :]
-    worst = np.stack([_largest(up), _largest(down)], axis=1)
-    candidates = np.concatenate([worst[0], keep, worst[1:].ravel()])
-    _, first = np.unique(candidates, return_index=True)
-    chosen = candidates[np.sort(first)][:WORKING_SET]
-    return np.concatenate([keep, chosen[~np.isin(chosen, keep)]])
+    last = last[(up[last] > -down.max()) | (down[last] > -up.max())]
+    between = np.minimum(up[last], down[last]) > -HUGE
+    keep = last[np.argsort(between, kind="stable")][-(WORKING_SET // 2) :]
+    taken = np.zeros(len(up), dtype=bool)
+    taken[keep] = True
+    half = (WORKING_SET - len(keep)) // 2
+    rising = _largest(up, taken, order, half)
+    taken[rising] = True
+    falling = _largest(down, taken, order, half)
+    return np.concatenate([keep, np.stack([rising, falling], axis=1).ravel()])
 
 
-def _largest(values: Array) -> Array:
-    """Return where the WORKING_SET largest values stand, the largest first."""
-    part = np.argpartition(-values, WORKING_SET - 1)[:WORKING_SET]
-    return part[np.argsort(-values[part], kind="stable")]
+def _largest(values: Array, taken: Array, order: Array, count: int) -> Array:
+    """Return where the ``count`` largest values stand that are not taken."""
+    free = np.where(taken, -np.inf, values)[order]
+    return order[np.argpartition(-free, count - 1)[:count]]
 
 
 def descend_set(
@@ -201,7 +220,7 @@ def descend_set(
     gather_copies(K, M, places.astype(np.uint32), columns.astype(np.uint32), square)
     part, s, lo, hi = (a[columns, rows] for a in (g, problem.s, problem.lo, problem.hi))
     diagonal = square.diagonal().copy()
-    steps = int(_solvers.descend(square, diagonal, part, s, lo, hi, 0.0, True, tol, max_iter))
+    steps = int(_solvers.descend_pairs(square, diagonal, part, s, lo, hi, tol, max_iter))
     every = problem.s[:, touched]
     every[columns, at] = s
     problem.set_rows(touched, every)

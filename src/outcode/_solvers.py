@@ -13,6 +13,10 @@ with C_i = 0 (another class, another fold) can never move, and its margin comes 
 s_i > lo_i (violation g_i). The masks ``up`` and ``down`` are 0 where a row may and HUGE where it
 may not, so that choosing a row is a maximum without a branch. LLVM does not vectorise a maximum
 with its place; it does vectorise LANES maxima side by side, which is what the loops do.
+
+With a free bias two rows move at a time (:func:`descend_pairs`). Without the sum constraint a block
+of rows does (:func:`descend_blocks`): what a step costs is reading rows of K from main memory, and
+a block is solved from 16 x 16 of its values before its rows are read, eight side by side.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from outcode._checks import Array
 
 LANES = 256
 HUGE = 1e30
+#: Rows that move together, and the share of the largest gain that takes a row along.
+BLOCK, GAIN = 16, 0.3
 #: Smallest curvature along a step: kernels that are not positive definite have negative ones.
 TINY = 1e-12
 
@@ -200,7 +206,184 @@ def masks(s: Any, lo: Any, hi: Any, up: Any, down: Any) -> None:
 
 
 @compiled
-def descend(
+def descend_pairs(
+    matrix: Any, diagonal: Any, g: Any, s: Any, lo: Any, hi: Any, tol: float, max_iter: int
+) -> int:
+    """Sequential minimal optimisation of the problem with a free bias, two rows at a time.
+
+    The row that violates most upwards goes first, its partner is chosen by second-order gain, the
+    pair is solved exactly. Stops when the sum of the largest violations up and down is at most
+    ``tol``, as LIBSVM. ``g`` and ``s`` are changed in place; one iteration costs two rows of
+    ``matrix``. Returns the number of iterations.
+    """
+    n = g.shape[0]
+    kind = g.dtype.type
+    up, down = np.empty(n, g.dtype), np.empty(n, g.dtype)
+    masks(s, lo, hi, up, down)
+    i, v_up, i_down, v_down = update(g, up, down, kind(0), matrix[0], kind(0), matrix[0], kind(0))
+    for iteration in range(max_iter):
+        if v_up + v_down <= tol:
+            return iteration
+        up[i] = down[i] = HUGE  # i is no partner of itself; move() sets its masks again
+        j = partner(g, up, down, diagonal, matrix[i], i, kind(0), kind(0), True)
+        j = i_down if j < 0 else j
+        d_i, d_j = choose_step(g, s, lo, hi, diagonal, i, j, float(matrix[i, j]), True)
+        d_i = move(s, lo, hi, up, down, i, d_i)
+        d_j = move(s, lo, hi, up, down, j, d_j)
+        i, v_up, i_down, v_down = update(
+            g, up, down, kind(d_i), matrix[i], kind(d_j), matrix[j], kind(0)
+        )
+    return max_iter
+
+
+@compiled_fast
+def gains(
+    g: Any, up: Any, down: Any, diagonal: Any, row: Any, i: int, first: Any, shift: Any, best: Any
+) -> None:
+    """Write each lane's largest second-order gain (see :func:`partner`), up and down apart."""
+    zero, one, tiny = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(TINY)
+    k_ii = diagonal[i]
+    best_up, best_down = best[0], best[1]
+    best_up[:], best_down[:] = zero, zero
+    for start in range(0, g.shape[0], LANES):
+        width = min(LANES, g.shape[0] - start)
+        g_, up_, down_ = (
+            g[start : start + width],
+            up[start : start + width],
+            down[start : start + width],
+        )
+        row_, diagonal_ = row[start : start + width], diagonal[start : start + width]
+        for p in range(width):
+            k = row_[p] + shift
+            v = g_[p] + first * k
+            x, y = -v - up_[p], v - down_[p]
+            x, y = x if x > zero else zero, y if y > zero else zero
+            curve = diagonal_[p] * k_ii - k * k
+            inverse = one / (curve if curve > tiny * k_ii else tiny * k_ii)
+            x, y = x * x * inverse, y * y * inverse
+            best_up[p] = x if x > best_up[p] else best_up[p]
+            best_down[p] = y if y > best_down[p] else best_down[p]
+
+
+@compiled
+def take(
+    g: Any,
+    sign: int,
+    mask: Any,
+    diagonal: Any,
+    row: Any,
+    first: float,
+    shift: float,
+    best: Any,
+    block: Any,
+    m: int,
+    most: int,
+) -> int:
+    """Add the best row of each lane that gains enough to the block, up to ``most`` rows.
+
+    ``block[0]`` is the row that goes first, m rows are in it already; returns how many are then.
+    """
+    n, k_ii = g.shape[0], diagonal[block[0]]
+    top = np.argmax(best)
+    for t in range(LANES):
+        lane = (top + t) % LANES
+        if m >= most or best[top] <= 0.0:
+            return m
+        if best[lane] < GAIN * best[top]:
+            continue
+        j, largest = -1, 0.0
+        for p in range(lane, n, LANES):
+            k = row[p] + shift
+            v = max(0.0, sign * (g[p] + first * k) - mask[p])
+            gain = v * v / max(TINY * k_ii, diagonal[p] * k_ii - k * k)
+            if gain > largest:
+                j, largest = p, gain
+        if j >= 0:
+            block[m] = j
+            m += 1
+    return m
+
+
+@compiled
+def solve_block(square: Any, g: Any, low: Any, high: Any, tol: float, step: Any) -> None:
+    """Minimise g.d + 1/2 d'Kd over a small box by pairs, as :func:`partner` chooses them.
+
+    Stops when the largest violation is at most ``tol`` or a tenth of what it was: solving a block
+    further than its surroundings is wasted. ``step`` is d, ``g`` the gradient there.
+    """
+    m = g.shape[0]
+    step[:] = 0.0
+    for iteration in range(4 * m):
+        i, worst = -1, 0.0
+        for a in range(m):
+            v = -g[a] if step[a] < high[a] else 0.0
+            v = max(v, g[a]) if step[a] > low[a] else v
+            if v > worst:
+                i, worst = a, v
+        if iteration == 0:
+            tol = max(tol, 0.1 * worst)
+        if i < 0 or worst <= tol:
+            return
+        k_ii = max(TINY, square[i, i])
+        first = min(high[i], max(low[i], step[i] - g[i] / k_ii)) - step[i]
+        j, largest = -1, 0.0
+        for a in range(m):
+            v = g[a] + first * square[i, a]
+            v = max(-v if step[a] < high[a] else 0.0, v if step[a] > low[a] else 0.0)
+            gain = v * v / max(TINY * k_ii, square[a, a] * k_ii - square[i, a] ** 2)
+            if a != i and gain > largest:
+                j, largest = a, gain
+        d_i, d_j = first, 0.0
+        if j >= 0:
+            least = low[i] - step[i], low[j] - step[j]
+            most = high[i] - step[i], high[j] - step[j]
+            k = square[i, i], square[j, j], square[i, j]
+            d_i, d_j = pair_step(g[i], g[j], k[0], k[1], k[2], least, most)
+            step[j] = min(high[j], max(low[j], step[j] + d_j))
+        step[i] = min(high[i], max(low[i], step[i] + d_i))
+        for a in range(m):
+            g[a] += d_i * square[i, a] + d_j * square[max(j, 0), a]
+
+
+@compiled
+def move_block(
+    matrix: Any,
+    diagonal: Any,
+    g: Any,
+    s: Any,
+    box: Any,
+    masks_: Any,
+    block: Any,
+    shift: float,
+    tol: float,
+    coef: Any,
+) -> Any:
+    """Solve the problem of the block's rows and move them; returns how many did, and sum d.
+
+    ``block`` and ``coef`` then begin with the rows that moved and their steps.
+    """
+    m, (lo, hi) = block.shape[0], box
+    square, gradient, step = np.empty((m, m)), np.empty(m), np.empty(m)
+    low, high = np.empty(m), np.empty(m)
+    for a in range(m):
+        i = block[a]
+        row = matrix[i]
+        for b in range(m):
+            square[a, b] = row[block[b]] + shift
+        square[a, a], gradient[a] = diagonal[i], g[i]
+        low[a], high[a] = lo[i] - s[i], hi[i] - s[i]
+    solve_block(square, gradient, low, high, tol, step)
+    moved, total = 0, 0.0
+    for a in range(m):
+        if step[a] != 0.0:
+            d = move(s, lo, hi, masks_[0], masks_[1], block[a], step[a])
+            block[moved], coef[moved] = block[a], d
+            moved, total = moved + 1, total + d
+    return moved, total
+
+
+@compiled
+def descend_blocks(
     matrix: Any,
     diagonal: Any,
     g: Any,
@@ -208,51 +391,51 @@ def descend(
     lo: Any,
     hi: Any,
     shift: float,
-    free: bool,
     tol: float,
     max_iter: int,
 ) -> int:
-    """Sequential minimal optimisation of the problem above, two rows at a time.
+    """Decomposition of the problem without the sum constraint, up to BLOCK rows at a time.
 
-    The row that violates most goes first, its partner is chosen by second-order gain, the pair is
-    solved exactly. Stops when the largest violation (with a free bias: the sum of the largest
-    violations up and down, as LIBSVM) is at most ``tol``. ``g`` and ``s`` are changed in place;
-    one iteration costs two rows of ``matrix``. Returns the number of iterations.
+    The row that violates most goes first; the rows with the largest second-order gains beside it
+    go along, half of them up and half down, for moving one side alone shifts the bias and is
+    undone by the other. Stops when the largest violation is at most ``tol``. ``g`` and ``s`` are
+    changed in place. Returns the number of steps, two rows of ``matrix`` each.
     """
-    n = g.shape[0]
+    n, steps = g.shape[0], 0
     kind = g.dtype.type
-    up, down = np.empty(n, g.dtype), np.empty(n, g.dtype)
+    up, down, best = np.empty(n, g.dtype), np.empty(n, g.dtype), np.empty((2, LANES), g.dtype)
+    block, coef = np.empty(BLOCK, np.int64), np.empty(BLOCK, g.dtype)
     masks(s, lo, hi, up, down)
     i_up, v_up, i_down, v_down = update(
         g, up, down, kind(0), matrix[0], kind(0), matrix[0], kind(0)
     )
-    for iteration in range(max_iter):
-        violation = v_up + v_down if free else max(v_up, v_down)
-        if violation <= tol:
-            return iteration
-        i = i_up if free or v_up >= v_down else i_down
+    while max(v_up, v_down) > tol and steps < max_iter:
+        i = block[0] = i_up if v_up >= v_down else i_down
+        row, mask = matrix[i], (up[i], down[i])
         first = min(hi[i], max(lo[i], s[i] - g[i] / max(TINY, diagonal[i]))) - s[i]
-        up[i] = down[i] = HUGE  # i is no partner of itself; move() sets its masks again
-        j = partner(g, up, down, diagonal, matrix[i], i, kind(first), kind(shift), free)
-        if j < 0 and free:
-            j = i_down
-        k_ij = float(matrix[i, max(j, 0)]) + shift
-        d_i, d_j = choose_step(g, s, lo, hi, diagonal, i, j, k_ij, free)
-        d_i = move(s, lo, hi, up, down, i, d_i)
-        if j >= 0:
-            d_j = move(s, lo, hi, up, down, j, d_j)
-        else:
-            j = i
-        c = shift * (d_i + d_j)
-        i_up, v_up, i_down, v_down = update(
-            g, up, down, kind(d_i), matrix[i], kind(d_j), matrix[j], kind(c)
+        up[i] = down[i] = HUGE  # i is in the block already
+        gains(g, up, down, diagonal, row, i, kind(first), kind(shift), best)
+        half = BLOCK // 2 + (v_up < v_down)
+        m = take(g, -1, up, diagonal, row, first, shift, best[0], block, 1, half)
+        m = take(g, 1, down, diagonal, row, first, shift, best[1], block, m, BLOCK)
+        up[i], down[i] = mask
+        moved, total = move_block(
+            matrix, diagonal, g, s, (lo, hi), (up, down), block[:m], shift, tol / 2, coef
         )
-    return max_iter
+        if moved == 0:  # rounding: nothing can be gained
+            break
+        last = (moved - 1) // 2 * 2
+        add_rows(matrix, block[:last], coef[:last], g)
+        j, d_j = (moved - 1, coef[moved - 1]) if moved - last == 2 else (last, kind(0))
+        a, b, c = matrix[block[last]], matrix[block[j]], kind(shift * total)
+        i_up, v_up, i_down, v_down = update(g, up, down, coef[last], a, d_j, b, c)
+        steps += (moved + 1) // 2
+    return steps
 
 
 @compiled_fast
 def add_rows(matrix: Any, index: Any, coef: Any, out: Any) -> None:
-    """out += coef @ matrix[index], eight rows at a time, accumulated in float64."""
+    """out += coef @ matrix[index], eight rows at a time, accumulated in the type of ``out``."""
     n, m = out.shape[0], index.shape[0]
     for start in range(0, n, 4096):
         stop = min(n, start + 4096)
@@ -270,6 +453,12 @@ def add_rows(matrix: Any, index: Any, coef: Any, out: Any) -> None:
                 right = (c4 * r4[p] + c5 * r5[p]) + (c6 * r6[p] + c7 * r7[p])
                 o[p] += left + right
             k += 8
+        while k + 2 <= m:
+            r0, r1 = matrix[index[k]][start:stop], matrix[index[k + 1]][start:stop]
+            c0, c1 = coef[k], coef[k + 1]
+            for p in range(stop - start):
+                o[p] += c0 * r0[p] + c1 * r1[p]
+            k += 2
         while k < m:
             r, c = matrix[index[k]][start:stop], coef[k]
             for p in range(stop - start):

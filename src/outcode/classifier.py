@@ -17,11 +17,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import codes, decoders, dichotomies, machines
-from outcode._checks import Array, lookup, row_weights
+from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
 
 
 def _decoder_has_proba(clf: OutputCodeClassifier) -> bool:
@@ -109,10 +108,10 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         """Train the machines on every column of the code, then the decoder."""
         machine = machines.resolve(self.machine)
         X, y = self._check_training(X, y, machine)
-        self.classes_, self.labels_ = np.unique(y, return_inverse=True)
+        self.classes_, self.labels_ = class_labels(y)
         rng = check_random_state(self.random_state)
         weight = machine.weigh(y, row_weights(sample_weight, len(y)))
-        self._check_classes(weight)
+        require_classes(self.classes_, self.labels_, weight)
         self.code_ = codes.resolve(
             self.code, len(self.classes_), self.classes_, X, self.labels_, machine, rng
         )
@@ -203,27 +202,12 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         _refuse_sparse(X, self._door)
         with _text_explained(X):
             X, y = validate_data(self, X, y, **self._door)
-        _check_one_type(y)
-        check_classification_targets(y)
         return X, y
 
     def _check_rows(self, X: Any) -> Any:
         _refuse_sparse(X, self._door)
         with _text_explained(X):
             return validate_data(self, X, reset=False, **self._door)
-
-    def _check_classes(self, weight: Array) -> None:
-        mass = np.bincount(self.labels_, weights=weight)
-        if len(mass) < 2:
-            raise ValueError(
-                f"The labels hold only one class ({self.classes_[0]!r}): classification needs at "
-                f"least two classes."
-            )
-        if np.any(mass <= 0):
-            raise ValueError(
-                f"Every row of class {self.classes_[int(np.argmin(mass))]!r} has weight zero: drop "
-                f"those rows, or give at least one row of each class a positive weight."
-            )
 
 
 def stratified_folds(
@@ -293,13 +277,3 @@ def _text_explained(X: Any) -> Iterator[None]:
             f"A kernel machine needs numbers, but {where} holds text ({error}): encode it first, "
             f"for example with sklearn.preprocessing.OneHotEncoder in a pipeline."
         ) from None
-
-
-def _check_one_type(y: Array) -> None:
-    """Labels of mixed types cannot be sorted; say so before anything else stumbles over it."""
-    kinds = {type(label).__name__ for label in y} if y.dtype == object else set()
-    if len(kinds) > 1:
-        raise ValueError(
-            f"The labels mix types ({', '.join(sorted(kinds))}): make them all strings or all "
-            f"numbers."
-        )

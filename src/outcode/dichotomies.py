@@ -45,7 +45,7 @@ class Diagnosis:
     """What :func:`diagnose` measured on a code.
 
     ``distance`` is the Hamming distance of two rows with a zero counted as 1/2 (Allwein et al.
-    2000); ``correction`` = floor((min_distance - 1) / 2) wrong columns can always be corrected.
+    2000); ``correction`` wrong columns are corrected for certain (:func:`correction`).
     ``balance`` is the share of a column's smaller side among the classes it uses.
     """
 
@@ -96,6 +96,22 @@ def separation(code: Array) -> Array:
     return (opposed + opposed.T).astype(np.int64)
 
 
+def correction(code: Array) -> int:
+    """Return how many wrong columns Hamming decoding corrects for certain.
+
+    Row r is ahead of row s by d + (n_r - n_s) / 2 when its own columns are right, with d columns of
+    opposite signs and n_r, n_s columns in use, and the columns r does not use speak for s; each
+    wrong column costs up to 2. Without zeros this is floor((d - 1) / 2).
+
+    >>> correction(np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]]))
+    0
+    """
+    used = (code != 0).sum(axis=1)
+    ahead = separation(code) + (used[:, None] - used) / 2
+    np.fill_diagonal(ahead, np.inf)
+    return int(max(0, np.ceil(ahead.min() / 2) - 1))
+
+
 def diagnose(code: Any, class_names: Sequence[object] | None = None) -> Diagnosis:
     """Measure a code and list what is wrong or weak about it.
 
@@ -110,11 +126,11 @@ def diagnose(code: Any, class_names: Sequence[object] | None = None) -> Diagnosi
     sides = np.stack([(code > 0).sum(axis=0), (code < 0).sum(axis=0)])
     balance = sides.min(axis=0) / np.maximum(sides.sum(axis=0), 1)
     repeated, complementary = _twin_columns(code)
-    correction = int(max(0, np.floor((distance.min() - 1) / 2)))
+    corrected = correction(code)
     findings = (
         _row_findings(code, opposed, upper, names)
         + _column_findings(balance, repeated, complementary)
-        + ([_finding("OC007", "")] if correction == 0 else [])
+        + ([_finding("OC007", "")] if corrected == 0 else [])
     )
     return Diagnosis(
         n_classes=k,
@@ -124,7 +140,7 @@ def diagnose(code: Any, class_names: Sequence[object] | None = None) -> Diagnosi
         separated_pairs=int((opposed > 0).sum()),
         pairs=len(opposed),
         balance=balance,
-        correction=correction,
+        correction=corrected,
         repeated_columns=len(repeated),
         complementary_columns=len(complementary),
         findings=tuple(findings),

@@ -2,7 +2,8 @@
 
 Problem, variables and signs are those of :mod:`outcode._solvers`. Three levels of work:
 
-- *rows*: the whole problem, two rows of the Gram per step (:func:`_solvers.descend`);
+- *rows*: the whole problem, two rows of the Gram per step (:func:`_solvers.descend_blocks`, with
+  a free bias :func:`_solvers.descend_pairs`);
 - *shrinking*: rows that sit at a bound and want to stay there are left out; once the rest is at
   most a third, its square of the Gram is gathered, small enough for the cache, and solved there
   (a column of a ternary code that uses few rows starts from their square);
@@ -91,7 +92,7 @@ def solve(
     bias: str = "kernel",
     tol: float = 1e-3,
     max_iter: int = 10_000_000,
-    start: tuple[Array, Array] | None = None,
+    start: tuple[Array, Array | None] | None = None,
 ) -> Solution:
     """Solve one column.
 
@@ -100,7 +101,8 @@ def solve(
     gram : the Gram store, n rows
     y : (n,) float64, +1 or -1 (anything where ``box`` is 0)
     box : (n,) the upper bound C_i of alpha_i; 0 for a row this column does not use
-    start : (dual_coef, margins without free bias) of a similar problem to start from
+    start : (dual_coef, margins without free bias) of a similar problem to start from; None for the
+        margins of another Gram matrix
     """
     used = np.flatnonzero(box > 0)
     options: dict[str, Any] = {"bias": bias, "tol": tol, "max_iter": max_iter}
@@ -130,16 +132,13 @@ def _solve_few(
     used: Array,
     y: Array,
     box: Array,
-    start: tuple[Array, Array] | None,
+    start: tuple[Array, Array | None] | None,
     options: dict[str, Any],
 ) -> Solution:
     """Solve a column that uses few rows on their square alone, then give every row its margin."""
     square = DenseGram(gram.block(used))
     if start is not None:
-        s = np.clip(start[0][used], np.minimum(0.0, y * box)[used], np.maximum(0.0, y * box)[used])
-        margins = np.full(len(used), BIASES[options["bias"]][0] * s.sum())
-        square.add(np.arange(len(used)), s, margins)
-        start = s, margins
+        start = start[0][used], None
     part = solve(square, y[used], box[used], start=start, **options)
     dual_coef, margins = np.zeros(len(y)), np.full(len(y), part.bias)
     dual_coef[used] = part.dual_coef
@@ -149,16 +148,23 @@ def _solve_few(
 
 
 def _begin(
-    gram: Gram, y: Array, box: Array, shift: float, free: bool, start: tuple[Array, Array] | None
+    gram: Gram,
+    y: Array,
+    box: Array,
+    shift: float,
+    free: bool,
+    start: tuple[Array, Array | None] | None,
 ) -> _Problem:
     lo, hi = np.minimum(0.0, y * box), np.maximum(0.0, y * box)
+    problem = _Problem(y, lo, hi, np.zeros(len(y)), -y, shift, free)
     if start is None:
-        return _Problem(y, lo, hi, np.zeros(len(y)), -y, shift, free)
+        return problem
     before, margins = start
     s = np.clip(before, lo, hi)
     if free:
         s = _balanced(s)
-    problem = _Problem(y, lo, hi, before.copy(), margins - y, shift, free)
+    if margins is not None:
+        problem.s, problem.g = before.copy(), margins - y
     _apply(gram, problem, np.arange(len(y)), s)
     return problem
 
@@ -242,7 +248,9 @@ def _descend(
     arrays = diagonal, part.g, part.s, part.lo, part.hi
     if matrix is None:
         return _descend_rows(gram, *arrays, part.shift, part.free, tol, max_iter)
-    return int(_solvers.descend(matrix, *arrays, part.shift, part.free, tol, max_iter))
+    if part.free:
+        return int(_solvers.descend_pairs(matrix, *arrays, tol, max_iter))
+    return int(_solvers.descend_blocks(matrix, *arrays, part.shift, tol, max_iter))
 
 
 def _descend_rows(
@@ -257,7 +265,7 @@ def _descend_rows(
     tol: float,
     max_iter: int,
 ) -> int:
-    """The loop of :func:`_solvers.descend` with rows fetched one by one."""
+    """The loop of :func:`_solvers.descend_pairs` for any bias, with rows fetched one by one."""
     kind: Any = g.dtype.type
     up, down = np.empty_like(g), np.empty_like(g)
     _solvers.masks(s, lo, hi, up, down)

@@ -12,11 +12,17 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import _spoc_solver, kernels
-from outcode._checks import Array, lookup, positive, row_weights
+from outcode._checks import (
+    Array,
+    class_labels,
+    lookup,
+    positive,
+    require_classes,
+    row_weights,
+)
 from outcode._spoc_solver import Solution
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.gram import Gram
@@ -172,20 +178,9 @@ class SPOC(ClassifierMixin, KernelMachine):
 
     def _start(self, y: Array, sample_weight: Any) -> Array:
         """Keep the classes and return the weight of each row."""
-        check_classification_targets(y)
-        self.classes_, self.labels_ = np.unique(y, return_inverse=True)
+        self.classes_, self.labels_ = class_labels(y)
         weight = self.weigh(y, row_weights(sample_weight, len(y)))
-        mass = np.bincount(self.labels_, weights=weight)
-        if len(mass) < 2:
-            raise ValueError(
-                f"The labels hold only one class ({self.classes_[0]!r}): classification needs at "
-                f"least two classes."
-            )
-        if np.any(mass <= 0):
-            raise ValueError(
-                f"Every row of class {self.classes_[int(np.argmin(mass))]!r} has weight zero: drop "
-                f"those rows, or give at least one row of each class a positive weight."
-            )
+        require_classes(self.classes_, self.labels_, weight)
         return weight
 
     def _linear_solver(self, X: Any) -> Solver:

@@ -1,10 +1,14 @@
-"""Generalisation bounds of [CS02] Section 7 as numbers, for a fitted SPOC.
+"""Generalisation bounds as numbers: of [CS02] Section 7 for a fitted SPOC, of [EPY08] Section 4.
 
-A matrix M gives a machine w_rs = M_r - M_s for each pair of classes (Eq. 48), and with them the
-decision graph of Platt, Cristianini & Shawe-Taylor (2000), whose bounds carry over. They suppose
-that every training row is classified correctly; otherwise they say nothing (infinity). They hold
-with probability at least 1 - delta, and are far above 1 on data of any usual size: what they are
-good for is comparing machines.
+[CS02]: a matrix M gives a machine w_rs = M_r - M_s for each pair of classes (Eq. 48), and with them
+the decision graph of Platt, Cristianini & Shawe-Taylor (2000), whose bounds carry over. They
+suppose that every training row is classified correctly; otherwise they say nothing (infinity).
+
+[EPY08]: the single binary problem is a machine with a learned kernel, for which Srebro & Ben-David
+(2006) bound the error by the share of small margins; c such errors bound the multiclass error.
+
+All hold with probability at least 1 - delta, and are far above 1 on data of any usual size: what
+they are good for is comparing machines.
 """
 
 from __future__ import annotations
@@ -13,12 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from outcode._checks import Array, lookup, positive
 
 #: Iterations of the smallest enclosing ball.
 MAX_ITER = 100_000
+#: Margins tried when none is given: sqrt(R) / 2^j, j below this.
+HALVINGS = 40
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,168 @@ def enclosing_radius(K: Array, *, tol: float = 1e-6) -> float:
         alpha[j] = max(0.0, alpha[j] - step)
         product += step * (K[i] - K[j])
     return float(np.sqrt(max(0.0, distance.max())))
+
+
+# --- one binary problem ---
+
+
+@dataclass(frozen=True)
+class MarginBound:
+    """The bound of a single binary problem and its parts.
+
+    ``bound`` = n_classes (``margin_error`` + ``slack``); ``margin`` gamma; ``margin_error`` the
+    share of drawn copies with y w.phi(z) / |w| < gamma; ``slack`` the root of Q; ``radius`` R, the
+    largest K(z, z) the kernel family allows; ``n_kernels`` n.
+    """
+
+    bound: float
+    margin: float
+    margin_error: float
+    slack: float
+    radius: float
+    n_kernels: int
+
+
+def sbc_bound(
+    clf: Any,
+    *,
+    margin: float | None = None,
+    delta: float = 0.05,
+    diagonal: float | None = None,
+    random_state: Any = None,
+) -> MarginBound:
+    """Return the risk bound of a fitted SingleBinaryClassifier. [EPY08] Lemma 4.1
+
+    With probability at least 1 - delta the multiclass error is at most  c l_gamma + c sqrt(Q):
+    l_gamma is the share of small margins among m copies, one drawn for each row, and Q is that of
+    :func:`learned_kernel_slack`.
+
+    The lemma prints h for what its source, Theorem 2 of Srebro & Ben-David (2006), states for
+    |w| = 1 and no bias. So h is divided by |w|, and b is left out, which changes no argmax. gamma
+    has to be chosen before the data are seen; ``margin=None`` takes the best of
+    gamma_j = sqrt(R) / 2^j, j = 0, 1, ..., each held to delta / ((j + 1) (j + 2)), which sum to
+    delta.
+
+    It says that few classes, many rows, a small R and large margins are good, in one number. It
+    does not estimate the error: sqrt(Q) c > 1 for any machine whatsoever with fewer than two
+    million rows (c = 2; five million for c = 3), so that there it proves nothing.
+
+    Parameters
+    ----------
+    clf : fitted :class:`outcode.sbc.SingleBinaryClassifier`, not with ``extension="ecoc"``, whose
+        copies are not one per class. Every row counts once, whatever its weight
+    margin : gamma, or None
+    delta : the bound may fail with this probability
+    diagonal : largest K_x(x, x) there can be; None is 1, for the kernels "rbf" and "laplacian"
+    random_state : seed of the copies drawn
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from outcode.sbc import SingleBinaryClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = sbc_bound(SingleBinaryClassifier(C=10).fit(X, y), random_state=0)
+    >>> found.n_kernels, found.bound > 1
+    (3, True)
+    """
+    check_is_fitted(clf, "dual_coef_")
+    m, c = clf.training_margins_.shape
+    if clf.code_.shape[0] != c or clf.decoder_ is not None:
+        raise ValueError(
+            "The bound is for one copy per class: it does not apply to extension='ecoc'."
+        )
+    R = clf.kernel_bound_ * _diagonal(clf.kernel, diagonal)
+    drawn = check_random_state(random_state).randint(c, size=m)
+    margins = normalised_margins(clf)[np.arange(m), drawn]
+    n = len(clf.kernel_weights_)
+    if margin is not None:
+        return _margin_bound(margins, R, n, c, positive(margin, "margin"), delta)
+    steps = range(HALVINGS)
+    tried = [
+        _margin_bound(margins, R, n, c, np.sqrt(R) / 2**j, delta / ((j + 1) * (j + 2)))
+        for j in steps
+    ]
+    return min(tried, key=lambda found: found.bound)
+
+
+def normalised_margins(clf: Any) -> Array:
+    """Return y_ir w.phi_r(x_i) / |w| of every copy, (n_samples, n_classes), without the bias."""
+    f = clf.training_margins_ - clf.bias_
+    norm = np.sqrt(max(0.0, float((clf.dual_coef_ * f).sum())))
+    return np.asarray(clf.code_[clf.labels_] * f / max(norm, 1e-300))
+
+
+def learned_kernel_slack(m: int, radius: float, n: int, margin: float, delta: float) -> float:
+    """Return sqrt(Q), what a machine with a learned kernel pays for its freedom. [EPY08] Lemma 4.1
+
+    Q = 8/m (2 + 256 R/gamma^2 log(gamma e m / (8 sqrt R)) log(128 m R / gamma^2) - log delta
+    + n log(128 e m^3 R / (gamma^2 n))), for m rows, n basis kernels and K(z, z) <= R. Infinite
+    where gamma e m <= 8 sqrt R: the formula needs its logarithms positive.
+
+    >>> round(learned_kernel_slack(10_000_000, 1.0, 1, 1.0, 0.05), 3)
+    0.254
+    """
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1, got {delta!r}.")
+    ratio = radius / margin**2
+    first = np.log(np.e * m / 8.0) - 0.5 * np.log(ratio)
+    if first <= 0:
+        return np.inf
+    covering = 256.0 * ratio * first * np.log(128.0 * m * ratio)
+    kernels = n * (np.log(128.0 * np.e * ratio / n) + 3.0 * np.log(m))
+    return float(np.sqrt(8.0 / m * (2.0 + covering - np.log(delta) + kernels)))
+
+
+def consistency_margin(proba: Array) -> float:
+    """Return min_x max_r P(r | x) - 1/2; the SBC loss is consistent if it is > 0. [EPY08] Lemma 4.2
+
+    The expected loss at x is sum_r (1 - P(r|x)) (1 + f_r)_+ + P(r|x) (1 - f_r)_+ (Eq. B.2), least
+    at f_r = 1 where P(r|x) > 1/2 and at -1 where it is smaller. If no class has more than half,
+    all f_r are -1, and the argmax need not be the most probable class.
+
+    It speaks of the minimiser over all functions and of infinitely many rows; the machine itself is
+    regularised. Probabilities at some rows can only refute the condition, not prove it for all x,
+    and estimated ones not even that.
+
+    Parameters
+    ----------
+    proba : (n_samples, n_classes) probabilities of the classes at some rows
+
+    Examples
+    --------
+    >>> round(consistency_margin([[0.9, 0.1, 0.0], [0.2, 0.2, 0.6]]), 6)
+    0.1
+    """
+    proba = np.asarray(proba, dtype=np.float64)
+    whole = proba.ndim == 2 and proba.size > 0 and np.all(proba >= 0)
+    if not (whole and np.allclose(proba.sum(axis=1), 1.0, rtol=0.0, atol=1e-6)):
+        raise ValueError(
+            f"proba must be (n_samples, n_classes) probabilities whose rows sum to 1, got shape "
+            f"{proba.shape}."
+        )
+    return float(proba.max(axis=1).min() - 0.5)
+
+
+def _margin_bound(
+    margins: Array, radius: float, n: int, n_classes: int, margin: float, delta: float
+) -> MarginBound:
+    error = float(np.mean(margins < margin))
+    slack = learned_kernel_slack(len(margins), radius, n, margin, delta)
+    return MarginBound(n_classes * (error + slack), margin, error, slack, radius, n)
+
+
+def _diagonal(kernel: Any, diagonal: float | None) -> float:
+    if diagonal is not None:
+        return positive(diagonal, "diagonal")
+    if not (isinstance(kernel, str) and kernel in ("rbf", "laplacian")):
+        raise ValueError(
+            f"The bound needs the largest K(x, x) there can be, which kernel={kernel!r} does not "
+            f"tell: give diagonal."
+        )
+    return 1.0
+
+
+# --- radii and leads ---
 
 
 def _radius(K: Any, radius: float | str) -> float:

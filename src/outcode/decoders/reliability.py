@@ -8,27 +8,21 @@ the class with the largest sum_s m_qs lambda_s y_s wins. For one-against-all tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
-from sklearn.utils import gen_batches
-from sklearn.utils.extmath import row_norms
 
 from outcode import losses
 from outcode._checks import Array, lookup
+from outcode._solvers import compiled
 from outcode.decoders.common import Decoder, Training, total_loss
-from outcode.parallel import single_blas
+from outcode.decoders.neighbours import TIE, InputSpace, KernelSpace, Space, training_rows
+from outcode.parallel import single_blas, thread_map
 
 #: Values of k tried when none is given.
 NEIGHBOURS = (1, 3, 5, 9, 15, 25)
-#: Distances closer than this share of their size are equal: what rounding leaves of a tie.
-TIE = 1e-12
-#: Numbers a batch of test rows may hold.
-BATCH = 2**22
 #: Kernels whose feature space orders neighbours as the input space does.
 EUCLIDEAN = frozenset({"linear", "rbf"})
 
@@ -133,7 +127,7 @@ class DynamicReliability(Reliability):
         self.weight_ = training.sample_weight[kept]
         targets = training.code[training.labels[kept]].astype(np.float64)
         margins = np.ascontiguousarray(training.margins[kept])
-        self.side_ = np.where(targets != 0, side(margins), 0)
+        self.side_ = np.where(targets != 0, side(margins), 0).astype(np.int8)
         self.hinge_ = losses.hinge(targets * margins)
         self.norm_part_ = machine.norm2_ / (2.0 * box_sums(training))
         self.errors_ = self._out_of_fold_errors(training, kept) if self.k is None else {}
@@ -151,20 +145,18 @@ class DynamicReliability(Reliability):
         if X.shape[0] != len(margins):
             raise ValueError(f"There are {len(margins)} rows of margins but {X.shape[0]} of X.")
         count, out = lightest(self.weight_, self.k_), np.empty(margins.shape)
-        for cut in self.search_.batches(len(margins), count):
+
+        def piece(cut: slice) -> None:
             neighbours = self.search_.nearest(X[cut], count)
             out[cut] = self._local(margins[cut], neighbours, self.k_)
+
+        thread_map(piece, self.search_.batches(len(margins), count))
         return out
 
     def _local(self, margins: Array, neighbours: Array, k: int) -> Array:
         """Return Eq. 12 from the (n_samples, count) nearest rows, the nearest first."""
-        sides, mass = side(margins), _masses(self.weight_[neighbours], k)
-        total, k_x = np.zeros(margins.shape), np.zeros(margins.shape)
-        for row, weight in zip(neighbours.T, mass.T, strict=True):
-            share = weight[:, None] * (self.side_[row] == sides)
-            k_x += share
-            total += share * self.hinge_[row]
-        mean = np.divide(total, k_x, out=np.zeros(margins.shape), where=k_x > 0)
+        mass, mean = _masses(self.weight_[neighbours], k), np.empty(margins.shape)
+        _mean_hinges(side(margins), neighbours, mass, self.side_, self.hinge_, mean)
         return np.exp(-(self.norm_part_ + mean))
 
     def _out_of_fold_errors(self, training: Training, kept: Array) -> dict[int, float]:
@@ -181,12 +173,13 @@ class DynamicReliability(Reliability):
 
     def _other_rows(self, training: Training, kept: Array, count: int) -> Array:
         """Return the nearest training rows of every training row but itself."""
-        count, found = min(count, len(kept) - 1), []
-        for cut in self.search_.batches(len(kept), count + 1):
-            rows = self.search_.ready_training(training, kept[cut])
-            nearest = self.search_.settle(rows, count + 1, _first_try(count + 1))
-            found.append(_without(nearest, np.arange(len(kept))[cut]))
-        return np.concatenate(found)
+        count = min(count, len(kept) - 1)
+
+        def piece(cut: slice) -> Array:
+            nearest = self.search_.nearest_training(training, kept[cut], count + 1)
+            return _without(nearest, np.arange(len(kept))[cut])
+
+        return np.concatenate(thread_map(piece, self.search_.batches(len(kept), count + 1)))
 
 
 def soft_decisions(margins: Array) -> Array:
@@ -255,150 +248,32 @@ def _masses(weight: Array, k: int) -> Array:
     return np.clip(k - before, 0.0, weight)
 
 
+@compiled
+def _mean_hinges(
+    sides: Any, neighbours: Any, mass: Any, side_of: Any, hinge: Any, out: Any
+) -> None:
+    """Write the mean loss of the neighbours on the row's side, 0 of none. [LZ05] Eq. 12"""
+    n_samples, n_columns = out.shape
+    k_x = np.empty(n_columns)
+    for i in range(n_samples):
+        total, own = out[i], sides[i]
+        total[:] = 0.0
+        k_x[:] = 0.0
+        for j in range(neighbours.shape[1]):
+            row = neighbours[i, j]
+            for s in range(n_columns):
+                share = mass[i, j] if side_of[row, s] == own[s] else 0.0
+                k_x[s] += share
+                total[s] += share * hinge[row, s]
+        for s in range(n_columns):
+            total[s] = total[s] / k_x[s] if k_x[s] > 0.0 else 0.0
+
+
 def _without(neighbours: Array, own: Array) -> Array:
     """Return the neighbours of each row but the row itself, one fewer."""
     keep = neighbours != own[:, None]
     keep[keep.all(axis=1), -1] = False
     return neighbours[keep].reshape(len(neighbours), -1)
-
-
-class Space:
-    """Where neighbours are near: the exact nearest of ``size`` training rows, ties settled.
-
-    A space makes rows ready, and proposes candidates whose distances it has measured; more are
-    asked for until no row left out can be as near as the last one wanted.
-    """
-
-    size: int
-
-    def ready(self, X: Any) -> Any:
-        """Return test rows as ``candidates`` takes them."""
-        raise NotImplementedError(f"{type(self).__name__} must define ready()")
-
-    def ready_training(self, training: Training, index: Array) -> Any:
-        """Return some training rows as ``candidates`` takes them."""
-        return self.ready(training.X[index])
-
-    def candidates(self, rows: Any, tried: int) -> tuple[Array, Array, Array, Array]:
-        """Return distances and indices (n_samples, tried), rounding, and a bound for the rest."""
-        raise NotImplementedError(f"{type(self).__name__} must define candidates()")
-
-    def numbers(self, tried: int) -> int:
-        """Return how many numbers one test row needs at a time."""
-        raise NotImplementedError(f"{type(self).__name__} must define numbers()")
-
-    def batches(self, n_samples: int, count: int) -> Iterator[slice]:
-        """Cut test rows so that memory stays bounded."""
-        return _batches(n_samples, self.numbers(_first_try(count)))
-
-    def nearest(self, X: Any, count: int) -> Array:
-        """Return the ``count`` nearest training rows of every row, the nearest first."""
-        return self.settle(self.ready(X), count, _first_try(count))
-
-    def settle(self, rows: Any, count: int, tried: int) -> Array:
-        """Return the ``count`` nearest of ready rows, more candidates tried until they are sure."""
-        tried = min(tried, self.size)
-        out = np.empty((rows.shape[0], count), dtype=np.intp)
-        for cut in _batches(rows.shape[0], self.numbers(tried)):
-            out[cut], settled = _in_order(*self.candidates(rows[cut], tried), count, self.size)
-            left = cut.start + np.flatnonzero(~settled)
-            if tried < self.size and len(left):
-                few = len(left) * self.numbers(self.size) <= BATCH
-                out[left] = self.settle(rows[left], count, self.size if few else 2 * tried)
-        return out
-
-
-class InputSpace(Space):
-    """|x - z|^2: candidates from scikit-learn, measured again by differences."""
-
-    def __init__(self, X: Any) -> None:
-        self.size = X.shape[0]
-        self.sparse = sparse.issparse(X)
-        self.origin = None if self.sparse else X.mean(axis=0)  # less cancels in |x|^2 - 2 x.z
-        self.rows = self.ready(X)
-        self.index = NearestNeighbors(algorithm="brute").fit(self.rows)
-
-    def ready(self, X: Any) -> Any:
-        if self.sparse:
-            return sparse.csr_matrix(X)
-        return np.ascontiguousarray((X.toarray() if sparse.issparse(X) else X) - self.origin)
-
-    def numbers(self, tried: int) -> int:
-        return tried * (1 + (self.rows.nnz if self.sparse else self.rows.size) // self.size)
-
-    def candidates(self, rows: Any, tried: int) -> tuple[Array, Array, Array, Array]:
-        reported, index = self._propose(rows, tried)
-        difference = rows[np.repeat(np.arange(len(index)), tried)] - self.rows[index.ravel()]
-        distance = row_norms(difference, squared=True).reshape(index.shape)
-        # |z|^2 <= 2 |x|^2 + 2 |x - z|^2 bounds what scikit-learn's |x|^2 + |z|^2 - 2 x.z rounds off
-        bound = reported[:, -1] ** 2 * (1.0 - TIE) - TIE * row_norms(rows, squared=True)
-        return distance, index, TIE * distance, bound
-
-    def _propose(self, rows: Any, tried: int) -> tuple[Array, Array]:
-        if tried < self.size:
-            return self.index.kneighbors(rows, tried)
-        everything = np.tile(np.arange(self.size), (rows.shape[0], 1))
-        return np.full((rows.shape[0], 1), np.inf), everything
-
-
-class KernelSpace(Space):
-    """K(x, x) + K(z, z) - 2 K(x, z), less its first term, which is the same for all z."""
-
-    def __init__(self, training: Training, kept: Array) -> None:
-        machine = training.machine
-        self.size, self.kept = len(kept), kept
-        self.diagonal = machine.gram_diagonal_[kept]
-        self.kernel = machine.kernel_
-        if self.kernel is not None:
-            self.origin = machine.origin_
-            self.rows = self.kernel.prepare(_training_rows(training)[kept], self.origin)
-
-    def ready(self, X: Any) -> Any:
-        if self.kernel is None:
-            return np.asarray(X, dtype=np.float64)[:, self.kept]
-        return np.asarray(self.kernel.block(self.kernel.prepare(X, self.origin), self.rows))
-
-    def ready_training(self, training: Training, index: Array) -> Any:
-        if training.gram is None:
-            return super().ready_training(training, index)
-        return training.gram.between(index, self.kept).astype(np.float64)
-
-    def numbers(self, tried: int) -> int:
-        return 2 * self.size + tried
-
-    def candidates(self, rows: Any, tried: int) -> tuple[Array, Array, Array, Array]:
-        distance = self.diagonal - 2.0 * rows
-        index = np.argpartition(distance, tried - 1, axis=1)[:, :tried]
-        distance = np.take_along_axis(distance, index, axis=1)
-        size = np.abs(self.diagonal[index]) + np.abs(distance - self.diagonal[index])
-        return distance, index, TIE * size, distance.max(axis=1)
-
-
-def _in_order(
-    distance: Array, index: Array, rounding: Array, bound: Array, count: int, size: int
-) -> tuple[Array, Array]:
-    """Return the first ``count`` indices by distance then index, and where they are settled.
-
-    They are when nothing beyond ``bound`` can tie with the last of them.
-    """
-    order = np.argsort(distance, axis=1)
-    distance, index, rounding = (
-        np.take_along_axis(array, order, axis=1) for array in (distance, index, rounding)
-    )
-    group = np.zeros(index.shape, dtype=np.int64)
-    np.cumsum(np.diff(distance, axis=1) > rounding[:, 1:], axis=1, out=group[:, 1:])
-    wanted = group <= group[:, count - 1 : count]
-    end = np.where(wanted, distance + rounding, -np.inf).max(axis=1)
-    return np.sort(group * size + index, axis=1)[:, :count] % size, end < bound
-
-
-def _first_try(count: int) -> int:
-    """Return how many candidates settle ``count`` neighbours most of the time."""
-    return 3 * count + 12
-
-
-def _batches(n_samples: int, numbers: int) -> Iterator[slice]:
-    return gen_batches(n_samples, max(1, BATCH // numbers))
 
 
 def _input_space(training: Training, kept: Array) -> Space:
@@ -407,24 +282,15 @@ def _input_space(training: Training, kept: Array) -> Space:
             "A precomputed kernel leaves no rows whose distance in the input space could be "
             "measured: use DynamicReliability(space='kernel')."
         )
-    return InputSpace(_training_rows(training)[kept])
+    return InputSpace(training_rows(training)[kept])
 
 
 def _kernel_space(training: Training, kept: Array) -> Space:
     machine = training.machine
     _require(machine, "DynamicReliability(space='kernel')", "kernel_", "gram_diagonal_")
     if str(machine.kernel) in EUCLIDEAN:
-        return InputSpace(_training_rows(training)[kept])
+        return InputSpace(training_rows(training)[kept])
     return KernelSpace(training, kept)
-
-
-def _training_rows(training: Training) -> Any:
-    if training.X is None:
-        raise ValueError(
-            "DynamicReliability looks for neighbours among the training rows: give them, "
-            "with_decoder(decoder, X=X_train)."
-        )
-    return training.X
 
 
 def _require(machine: Any, decoder: str, *names: str) -> None:

@@ -17,6 +17,7 @@ from sklearn.utils import InputTags, get_tags
 from outcode._checks import lookup
 from outcode.machines.bank import Bank
 from outcode.machines.common import Machine
+from outcode.machines.joint import Joint
 from outcode.machines.kernel import KernelMachine
 from outcode.machines.least_squares import LeastSquares
 from outcode.machines.svm import SVM
@@ -25,6 +26,7 @@ __all__ = [
     "MACHINES",
     "SVM",
     "Bank",
+    "Joint",
     "KernelMachine",
     "LeastSquares",
     "Machine",
@@ -32,7 +34,7 @@ __all__ = [
     "resolve",
 ]
 
-MACHINES: dict[str, type[Machine]] = {"svm": SVM, "ls": LeastSquares}
+MACHINES: dict[str, type[Machine]] = {"svm": SVM, "ls": LeastSquares, "jcl": Joint}
 
 
 def input_tags(machine: Any) -> Any:

@@ -92,7 +92,10 @@ class SVM(KernelMachine):
         verbose: int = 0,
         start: Any = None,
     ) -> SVM:
-        """Train all columns on a Gram matrix or store, from the solution of ``start`` if given."""
+        """Train all columns on a Gram matrix or store, from the solution of ``start`` if given.
+
+        The margins of ``start`` are those on this Gram matrix, or None.
+        """
         gram = self.as_store(gram)
         targets = as_targets(targets, len(gram))
         weight = row_weights(sample_weight, len(gram))
@@ -147,13 +150,13 @@ class SVM(KernelMachine):
         gram: grams.Gram,
         target: Array,
         weight: Array,
-        start: tuple[Array, Array] | None = None,
+        start: tuple[Array, Array | None] | None = None,
     ) -> duals.Solution:
         order = slice(None) if gram.order is None else gram.order
         y = target[order].astype(np.float64)
         box = np.where(y != 0, positive(self.C, "C") * weight[order], 0.0)
         if start is not None:
-            start = start[0][order], start[1][order]
+            start = start[0][order], None if start[1] is None else start[1][order]
         lookup(duals.BIASES, self.bias, "bias")
         solution = duals.solve(
             gram,
@@ -170,8 +173,10 @@ class SVM(KernelMachine):
         dual_coef[order], margins[order] = solution.dual_coef, solution.margins
         return replace(solution, dual_coef=dual_coef, margins=margins)
 
-    def solution(self, s: int) -> tuple[Array, Array]:
+    def solution(self, s: int) -> tuple[Array, Array | None]:
         """Return the dual variables of a column and its training margins without a free bias."""
+        if self.training_margins_ is None:
+            return self.dual_coef_[:, s], None
         free = self.bias_[s] if self.bias == "free" else 0.0
         return self.dual_coef_[:, s], self.training_margins_[:, s] - free
 

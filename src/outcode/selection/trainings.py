@@ -1,8 +1,8 @@
 """Trainings on one Gram matrix: every gamma, every C, every fold.
 
 Distances are computed once and exponentiated for each gamma; a fold is a mask on the same Gram
-matrix (its rows have weight 0, and their margins come out all the same); along C every training
-starts from the solution before it.
+matrix (its rows have weight 0, and their margins come out all the same); every training starts from
+the solution before it, of another C, another fold or the next smaller gamma.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Problem:
         return 2 * len(self.y) ** 2 * self._dtype().itemsize <= budget
 
     def train(self, store: grams.Gram, part: Part, C: float | None, before: Any) -> Any:
-        """Return machines trained on the part's rows, starting from those of another C."""
+        """Return machines trained on the part's rows, starting from those of another setting."""
         machine = clone(self.machine).set_params(**({} if C is None else {"C": C}))
         machine.kernel_ = None  # these machines never see other rows
         similar = before is not None and before.dual_coef_.shape == part.targets.shape
@@ -227,6 +227,14 @@ def _restricted(machine: Any, rows: Array) -> Any:
     return view
 
 
+def _without_margins(machine: Any) -> Any:
+    """Return the machine as another gamma can start from it."""
+    view = copy.copy(machine)
+    if view is not None:
+        view.training_margins_ = None
+    return view
+
+
 @dataclass
 class Trainings:
     """The machines and decoders of each part, one setting after the other."""
@@ -237,13 +245,14 @@ class Trainings:
     def __post_init__(self) -> None:
         self.store: grams.Gram | None = None
         self.gamma: float | None = None
+        self.last: list[Any] = [None] * len(self.parts)
 
     def at(self, gamma: float | None, C: float | None) -> Iterator[tuple[Part, Any, Any]]:
         """Yield each part with its machines and its decoder."""
         if self.store is None or gamma != self.gamma:
             self.store = None  # one Gram matrix at a time
             self.store, self.gamma = self.problem.store(gamma, self.parts), gamma
-            self.last: list[Any] = [None] * len(self.parts)
+            self.last = [_without_margins(self.last[0]), *[None] * (len(self.parts) - 1)]
         for k, part in enumerate(self.parts):
             before = self.last[k] if self.last[k] is not None else self.last[k - 1]
             self.last[k] = self.problem.train(self.store, part, C, before)

@@ -1,20 +1,8 @@
-"""SingleBinaryClassifier: all classes in one binary problem. [EPY08]
-
-Every training row x_i makes one copy (i, r) per class, with target +1 if r is its class and -1
-otherwise; one support vector machine with a free bias learns all of them. The kernel of two copies
-is the sample kernel times the class kernel (Eq. 5-6),
-
-    K((i, r), (j, s)) = K_x(x_i, x_j) K_M(r, s),
-
-so that K = K_x (x) K_M, of which only the two factors are ever held: memory grows with m^2, not
-(cm)^2. What is one-vs-all when K_M is diagonal becomes a joint problem when it is not; K_M comes
-from a matrix of feature extensions M, one row per class, or is learned (Algorithm 2).
-"""
+"""The classifier: the steps of fit, and scores. [EPY08]"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -24,65 +12,31 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import _sbc_solver, codes, decoders
-from outcode._checks import Array, lookup, positive, row_weights
+from outcode._checks import (
+    Array,
+    class_labels,
+    lookup,
+    positive,
+    require_classes,
+    row_weights,
+)
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.machines.kernel import KernelMachine
 from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
-
-# --- feature extensions and class kernels ---
-
-
-def identity(n_columns: int) -> Array:
-    """M = I: SBC-IDENTITY (Anguita, Ridella & Sterpi 2004). [EPY08] section 2.2"""
-    return np.eye(n_columns)[None]
-
-
-def single(n_columns: int) -> Array:
-    """M = (1, ..., c)': SBC-SINGLE, one extra attribute. [EPY08] section 2.2"""
-    return np.arange(1.0, n_columns + 1.0)[None, :, None]
+from outcode.sbc.extensions import (
+    CLASS_KERNELS,
+    EXTENSIONS,
+    as_extensions,
+    as_weights,
+    prior_weights,
+)
 
 
-def units(n_columns: int) -> Array:
-    """M^(r) = e_r e_r', r = 1..c: the basis of SBC-KERNEL. [EPY08] section 5
-
-    >>> units(2).tolist()
-    [[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]]
-    """
-    eye = np.eye(n_columns)
-    return eye[:, :, None] * eye[:, None, :]
-
-
-def gaussian_classes(M: Array, gamma: float) -> Array:
-    """K_M(r, s) = exp(-gamma |M_r - M_s|^2), the class factor of [EPY08] Eq. 5."""
-    square: Array = ((M[:, None, :] - M[None, :, :]) ** 2).sum(axis=2)
-    return np.exp(-gamma * square)
-
-
-def linear_classes(M: Array, gamma: float) -> Array:
-    """K_M(r, s) = M_r . M_s: copy r is x (x) M_r; with M = I Kessler's construction."""
-    product: Array = M @ M.T
-    return product
-
-
-def given_classes(M: Array, gamma: float) -> Array:
-    """K_M = M, checked."""
-    size = float(np.abs(M).max())
-    if M.shape[0] != M.shape[1] or not np.allclose(M, M.T, rtol=0.0, atol=1e-10 * size):
-        raise ValueError(f"A class kernel must be square and symmetric, got shape {M.shape}.")
-    if np.linalg.eigvalsh(M)[0] < -1e-10 * len(M) * size:
-        raise ValueError("A class kernel must be positive semidefinite: it has an eigenvalue < 0.")
-    return M
-
-
-# --- the estimator ---
-
-
-class _Expansion(KernelMachine):
+class Expansion(KernelMachine):
     """The Gram store of the training rows, and sum_j K(x_j, x) coef_j + bias for new ones."""
 
     def __init__(
@@ -163,6 +117,8 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
     classes_ : the sorted labels
     class_kernel_ : (n_classes, n_classes) K_M; with "ecoc" of the columns of the code
     kernel_weights_ : (n,) mu; 1 for a single extension
+    kernel_bound_ : largest K_M(r, r) of any weights with the same sum
+    labels_ : (n_samples,) class indices of the training rows
     dual_coef_ : (n_samples, n_classes) y_ir alpha_ir; with "ecoc" one per column of the code
     bias_ : b
     support_ : rows with a copy of alpha > 0
@@ -244,21 +200,23 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SingleBinaryClassifier:
         """Solve the single binary problem, learning its class kernel if asked."""
         X, y = validate_data(self, X, y, **self._rules(X))
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.classes_, labels = class_labels(y)
+        self.labels_ = labels
         given = row_weights(sample_weight, len(y))
         names = ("kernel", "gamma", "degree", "coef0", "class_weight", "max_memory", "dtype")
-        self.machine_ = _Expansion(**{name: getattr(self, name) for name in names})
+        self.machine_ = Expansion(**{name: getattr(self, name) for name in names})
         weight = self.machine_.weigh(y, given)
-        self._check_classes(labels, weight)
+        require_classes(self.classes_, labels, weight)
         rng = check_random_state(self.random_state)
         self._encode(X, labels, rng)
         targets = self.code_[labels]
         gram = self.machine_.gram(X, np.ones((len(y), 1)), given, n_jobs=self.n_jobs)
         problem = _sbc_solver.begin(gram, targets, positive(self.C, "C") * weight)
+        basis = self._basis()
         with single_blas():
-            learned = self._learn(problem, np.bincount(labels, weights=given))
+            learned = self._learn(problem, basis, np.bincount(labels, weights=given))
         self._remember(problem, learned)
+        self.kernel_bound_ = float(learned.weights.sum() * basis.diagonal(0, 1, 2).max())
         self._read(X, labels, weight, problem, int(rng.randint(2**31 - 1)))
         return self
 
@@ -302,19 +260,6 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
         kinds = [np.float64, np.float32] if self._precomputed else np.float64
         return {"accept_sparse": False if self._precomputed else "csr", "dtype": kinds}
 
-    def _check_classes(self, labels: Array, weight: Array) -> None:
-        mass = np.bincount(labels, weights=weight)
-        if len(mass) < 2:
-            raise ValueError(
-                f"The labels hold only one class ({self.classes_[0]!r}): classification needs at "
-                f"least two classes."
-            )
-        if np.any(mass <= 0):
-            raise ValueError(
-                f"Every row of class {self.classes_[int(np.argmin(mass))]!r} has weight zero: drop "
-                f"those rows, or give at least one row of each class a positive weight."
-            )
-
     def _encode(self, X: Any, labels: Array, rng: np.random.RandomState) -> None:
         """Set the targets of the copies, +1 for the own class, or a code's."""
         n = len(self.classes_)
@@ -328,7 +273,7 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.extension, str):
             extensions = lookup(EXTENSIONS, self.extension, "extension")(n_columns)
         else:
-            extensions = _as_extensions(self.extension, n_columns)
+            extensions = as_extensions(self.extension, n_columns)
         kind = lookup(CLASS_KERNELS, self.class_kernel, "class_kernel")
         gamma = self._class_gamma()
         return np.stack([kind(M, gamma) for M in extensions])
@@ -340,8 +285,9 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
             return positive(self.gamma, "gamma")
         return 1.0 if self.machine_.kernel_ is None else float(self.machine_.kernel_.gamma)
 
-    def _learn(self, problem: _sbc_solver.Problem, mass: Array) -> _sbc_solver.Learned:
-        basis = self._basis()
+    def _learn(
+        self, problem: _sbc_solver.Problem, basis: Array, mass: Array
+    ) -> _sbc_solver.Learned:
         limits = _sbc_solver.Limits(
             positive(self.tol, "tol"),
             self.max_iter,
@@ -354,11 +300,11 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
         radius = np.sqrt(mass.sum()) if self.radius == "sqrt" else positive(self.radius, "radius")
         if not isinstance(self.weights, str):
             return _sbc_solver.fixed_kernel(
-                problem, basis, _as_weights(self.weights, len(basis)), limits
+                problem, basis, as_weights(self.weights, len(basis)), limits
             )
         if lookup({"learned": False, "prior": True}, self.weights, "weights"):
             return _sbc_solver.fixed_kernel(
-                problem, basis, _prior(mass, len(basis), radius), limits
+                problem, basis, prior_weights(mass, len(basis), radius), limits
             )
         with progress("kernel updates", self.max_updates, self.verbose) as report:
             return _sbc_solver.learn_kernel(problem, basis, radius, self.update, limits, report)
@@ -400,11 +346,14 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         """Fit what reads classes off the margins: the decoder of a code, and the temperature."""
         alone = np.bincount(labels, weights=weight > 0)[labels] < 2
+        solved: list[_sbc_solver.Solution] = []
 
         @cache
         def held_out(folds: int) -> Array:
             fold = _folds(labels, folds, np.random.RandomState(seed))
-            return self._held_out_margins(problem, np.where(alone, -1, fold), folds)
+            margins, solutions = self._held_out(problem, np.where(alone, -1, fold), folds)
+            solved.extend(solutions)
+            return margins
 
         self.decoder_ = None
         if isinstance(self.extension, str) and self.extension == "ecoc":
@@ -413,53 +362,34 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
         if self.folds is not None:
             scores = self._decode(held_out(self.folds), X)
             self.temperature_ = fit_temperature(scores, labels, np.where(alone, 0.0, weight))
+        self._warn_held_out(solved)
 
-    def _held_out_margins(self, problem: _sbc_solver.Problem, fold: Array, folds: int) -> Array:
+    def _held_out(
+        self, problem: _sbc_solver.Problem, fold: Array, folds: int
+    ) -> tuple[Array, list[_sbc_solver.Solution]]:
         """Return the margins of each row under a machine without its fold; -1 is never left out."""
         out: Array = self.training_margins_.copy()
 
-        def task(f: int) -> None:
+        def task(f: int) -> _sbc_solver.Solution:
             rows = np.flatnonzero(fold == f)
             part = problem.without(rows)
             solution = _sbc_solver.solve(part, self.class_kernel_, self.tol, self.max_iter)
             out[rows] = (self.class_kernel_ @ part.F[:, rows]).T + solution.bias
             report.advance()
+            return solution
 
         with progress("folds", folds, self.verbose) as report:
-            thread_map(task, range(folds), self.n_jobs)
-        return out
+            return out, thread_map(task, range(folds), self.n_jobs)
 
-
-def _as_extensions(extension: Any, n_columns: int) -> Array:
-    """Return given feature extensions as (n, n_classes, l), or an error if they are none."""
-    M = np.asarray(extension, dtype=np.float64)
-    M = M[None] if M.ndim == 2 else M
-    if M.ndim != 3 or M.shape[1] != n_columns or not np.all(np.isfinite(M)) or not M.size:
-        raise ValueError(
-            f"extension must be a name ({', '.join(map(repr, EXTENSIONS))}) or finite numbers with "
-            f"a row for each of the {n_columns} classes, shape ({n_columns}, l) or "
-            f"(n, {n_columns}, l), got shape {np.shape(extension)}."
-        )
-    return M
-
-
-def _as_weights(weights: Any, n: int) -> Array:
-    mu = np.asarray(weights, dtype=np.float64)
-    if mu.shape != (n,) or not np.all(np.isfinite(mu)) or np.any(mu < 0) or not np.any(mu > 0):
-        raise ValueError(
-            f"weights must be 'learned', 'prior' or {n} numbers >= 0, one per basis kernel and not "
-            f"all zero, got {weights!r}."
-        )
-    return mu
-
-
-def _prior(mass: Array, n: int, radius: float) -> Array:
-    """Return R times the share of each class: the future work of [EPY08] section 5."""
-    if len(mass) != n:
-        raise ValueError(
-            f"weights='prior' needs one basis kernel per class, got {n} for {len(mass)} classes."
-        )
-    return np.asarray(radius * mass / mass.sum())
+    def _warn_held_out(self, solved: list[_sbc_solver.Solution]) -> None:
+        early = [solution for solution in solved if not solution.converged]
+        if early:
+            _warn_early(
+                f"{len(early)} of {len(solved)} machines that hold out a fold stopped early: their "
+                f"largest violation of the optimality conditions is "
+                f"{max(solution.violation for solution in early):.2g} (tol={self.tol:g}), and the "
+                f"probabilities rest on them. Raise max_iter, or scale the features."
+            )
 
 
 def _folds(labels: Array, folds: int, rng: np.random.RandomState) -> Array:
@@ -475,16 +405,3 @@ def _folds(labels: Array, folds: int, rng: np.random.RandomState) -> Array:
 
 def _warn_early(message: str) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=5)
-
-
-EXTENSIONS: dict[str, Callable[[int], Array]] = {
-    "kernel": units,
-    "identity": identity,
-    "single": single,
-    "ecoc": single,
-}
-CLASS_KERNELS: dict[str, Callable[[Array, float], Array]] = {
-    "rbf": gaussian_classes,
-    "linear": linear_classes,
-    "precomputed": given_classes,
-}

@@ -1,0 +1,101 @@
+"""Codes: n_classes (and, if a code wants it, the data) -> a matrix of +1, -1 and 0.
+
+Rows are codewords, columns are two-class problems. A code is a small parameter object with one
+verb, :meth:`Code.matrix`; a code that does not look at the data defines :meth:`Code.draw` instead.
+To add one, write the class in the file of its family and enter its name at that file's foot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from outcode._checks import Array
+from outcode.codes import algebraic, embedding, fixed, joint, partitions
+from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
+from outcode.codes.common import Code, checked_matrix
+from outcode.codes.embedding import Growth, NodeEmbedding
+from outcode.codes.fixed import (
+    EXHAUSTIVE_LIMIT,
+    DenseRandom,
+    Exhaustive,
+    OneVsAll,
+    OneVsOne,
+    Ordinal,
+    SparseRandom,
+)
+from outcode.codes.joint import JointCode, JointLearning
+from outcode.codes.partitions import Discriminant, Forest
+from outcode.dichotomies import row_distances, separation, validate
+
+__all__ = [
+    "BCH",
+    "CODES",
+    "EXHAUSTIVE_LIMIT",
+    "PRIMITIVE",
+    "Code",
+    "DenseRandom",
+    "Discriminant",
+    "Exhaustive",
+    "Forest",
+    "Growth",
+    "Hadamard",
+    "JointCode",
+    "JointLearning",
+    "NodeEmbedding",
+    "OneVsAll",
+    "OneVsOne",
+    "Ordinal",
+    "SparseRandom",
+    "bch_generator",
+    "bch_words",
+    "code_matrix",
+    "resolve",
+    "row_distances",
+    "separation",
+    "validate",
+]
+
+CODES: dict[str, type[Code]] = {
+    **fixed.NAMES,
+    **algebraic.NAMES,
+    **partitions.NAMES,
+    **embedding.NAMES,
+    **joint.NAMES,
+}
+
+
+def code_matrix(
+    code: Any,
+    n_classes: int,
+    X: Any = None,
+    y: Any = None,
+    machine: Any = None,
+    random_state: Any = None,
+) -> Array:
+    """Return the checked matrix of a code given by name, by object or as a matrix.
+
+    >>> code_matrix("ova", 3).shape
+    (3, 3)
+    """
+    names: Any = None
+    labels = None
+    if y is not None:
+        names, labels = np.unique(y, return_inverse=True)
+    return resolve(code, n_classes, names, X, labels, machine, check_random_state(random_state))
+
+
+def resolve(
+    code: Any,
+    n_classes: int,
+    class_names: Any = None,
+    X: Any = None,
+    labels: Array | None = None,
+    machine: Any = None,
+    rng: np.random.RandomState | None = None,
+) -> Array:
+    """Return the checked matrix of ``code`` for classes already numbered 0..n_classes-1."""
+    data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
+    return checked_matrix(code, CODES, n_classes, class_names, **data)

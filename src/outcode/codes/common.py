@@ -1,0 +1,131 @@
+"""What every code shares: its verb, and what columns it may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, get_tags
+
+from outcode._checks import Array, lookup
+from outcode.dichotomies import validate
+
+
+class Code(BaseEstimator):
+    """A way to write ``n_classes`` classes as codewords."""
+
+    def matrix(
+        self,
+        n_classes: int,
+        X: Any = None,
+        labels: Array | None = None,
+        machine: Any = None,
+        rng: np.random.RandomState | None = None,
+    ) -> Array:
+        """Return the (n_classes, n_dichotomies) int8 code."""
+        return self.draw(n_classes, check_random_state(rng))
+
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
+        """Return the code, for those that do not look at the data."""
+        raise NotImplementedError(f"{type(self).__name__} must define draw() or matrix()")
+
+
+def two_classes() -> Array:
+    return np.array([[-1], [1]], dtype=np.int8)
+
+
+def column_count(asked: int | None, usual: float, n_classes: int, most: int) -> int:
+    """Return how many columns to draw, or an error if the classes do not allow as many."""
+    if asked is None:
+        return int(min(np.ceil(usual), most))
+    least = int(np.ceil(np.log2(n_classes)))
+    if not least <= asked <= most:
+        raise ValueError(
+            f"{n_classes} classes allow between {least} and {most} different columns, "
+            f"got n_columns={asked}."
+        )
+    return int(asked)
+
+
+def all_dense_columns(n_classes: int) -> Array:
+    """Every +1/-1 column once, up to sign: the first class is always +1."""
+    count = np.arange(2 ** (n_classes - 1) - 1)
+    bits = (count[None, :] >> np.arange(n_classes - 2, -1, -1)[:, None]) & 1
+    first = np.ones((1, len(count)), dtype=np.int8)
+    return np.vstack([first, 2 * bits - 1]).astype(np.int8)
+
+
+def distinct_columns(code: Array) -> Array:
+    """Drop columns with one sign only, and every repeat or negative of an earlier one."""
+    code = code[:, (code > 0).any(axis=0) & (code < 0).any(axis=0)]
+    leading = code[(code != 0).argmax(axis=0), np.arange(code.shape[1])]
+    _, first = np.unique(code * leading, axis=1, return_index=True)
+    return code[:, np.sort(first)]
+
+
+def new_columns(code: Array, before: Array) -> Array:
+    """Return the columns of ``code`` that ``before`` does not have, with either sign."""
+    old = distinct_columns(before)
+    return distinct_columns(np.hstack([old, code]))[:, old.shape[1] :]
+
+
+def checked_matrix(
+    code: Any,
+    table: Mapping[str, type[Code]],
+    n_classes: int,
+    class_names: Any = None,
+    **data: Any,
+) -> Array:
+    """Return the matrix of a name in ``table``, of an object or as given, once it can be decoded.
+
+    ``data`` is what :meth:`Code.matrix` takes beside the number of classes.
+    """
+    if isinstance(code, str):
+        code = lookup(table, code, "code")()
+    if hasattr(code, "matrix"):
+        code = code.matrix(n_classes, **data)
+    matrix = validate(code, class_names if np.shape(code)[:1] == (n_classes,) else None)
+    if len(matrix) != n_classes:
+        raise ValueError(
+            f"The code has {len(matrix)} rows, but the data has {n_classes} classes: "
+            f"give one row per class, in the order of the sorted labels."
+        )
+    return matrix
+
+
+def check_learnable(code: Code, n_classes: int, X: Any, labels: Any) -> tuple[Any, Array]:
+    """Return rows and labels a code can be learned from, or an error saying what is missing."""
+    name = type(code).__name__
+    if X is None or labels is None:
+        raise ValueError(
+            f"{name} is learned from the data: give X and y (the classifier does), or take a code "
+            f"that needs only the number of classes, such as 'ova'."
+        )
+    X, labels = X if sparse.issparse(X) else np.asarray(X), np.asarray(labels)
+    if X.ndim != 2 or len(labels) != X.shape[0]:
+        raise ValueError(f"{name} needs a row per label, got {X.shape} and {len(labels)} labels.")
+    if X.dtype.kind not in "biuf" and not _numeric(X):
+        raise ValueError(f"{name} measures distances of rows, but X holds text: encode it first.")
+    counts = np.bincount(labels, minlength=n_classes)
+    if len(counts) != n_classes or not counts.all():
+        raise ValueError(
+            f"{name} needs rows of each of the {n_classes} classes, got "
+            f"{np.count_nonzero(counts)} classes in the labels."
+        )
+    return X, labels
+
+
+def _numeric(X: Array) -> bool:
+    try:
+        X.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def is_pairwise(machine: Any) -> bool:
+    """Say whether the machine takes a Gram matrix for rows."""
+    return hasattr(machine, "__sklearn_tags__") and get_tags(machine).input_tags.pairwise

@@ -1,0 +1,238 @@
+"""ARFF files, Weka's format: declared attributes, quoted cells, dense and sparse rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from outcode._checks import Array
+from outcode.datasets.cells import is_number, objects
+from outcode.datasets.files import TextFile
+from outcode.datasets.table import DataError, Table, distinct, unknown
+
+CHUNK_ROWS = 50_000
+CHUNK_CELLS = 1_000_000
+
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_QUOTED_CELL = re.compile(rf"\s*({_QUOTED})\s*", re.S)
+_PLAIN_CELL = re.compile(r"[^,]*")
+_ENTRY = re.compile(rf"\s*(\d{{1,9}})\s+(?:({_QUOTED})\s*|([^,]*))(?:,|$)", re.S)
+_ATTRIBUTE = re.compile(
+    rf"@attribute\s+(?:({_QUOTED})\s*|([^\s{{]+)(?=[\s{{])\s*)(\S.*)$", re.I | re.S
+)
+_ESCAPE = re.compile(r"\\(.)", re.S)
+_CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One declared column; ``values`` are those of a nominal one, None if any text will do."""
+
+    name: str
+    kind: str
+    values: dict[str, str] | None = None
+
+    @property
+    def zero(self) -> float | str | None:
+        """What a cell left out of a sparse row holds: 0, or the first declared value."""
+        if self.kind == "numeric":
+            return 0.0
+        return next(iter(self.values), None) if self.values else None
+
+
+def read(file: TextFile) -> Table:
+    """Return an ARFF file as a table of the declared kinds; strings and dates are nominal."""
+    lines = _content(file)
+    attributes = _header(lines, file)
+    rows = _Rows(file.name, attributes)
+    columns: list[list[Array]] = [[] for _ in attributes]
+    size = max(1, min(CHUNK_ROWS, CHUNK_CELLS // len(attributes)))
+    n_rows = 0
+    while chunk := [rows.parse(line, number) for number, line in islice(lines, size)]:
+        for parts, attribute, cells in zip(
+            columns, attributes, zip(*chunk, strict=True), strict=True
+        ):
+            parts.append(np.array(cells) if attribute.kind == "numeric" else objects(cells))
+        n_rows += len(chunk)
+        file.limits.check("rows", n_rows, file.name)
+        file.limits.check("cells", n_rows * len(attributes), file.name)
+    if not n_rows:
+        raise DataError(f"{file.name} has attributes and no rows of data.")
+    kinds = tuple(attribute.kind for attribute in attributes)
+    whole = tuple(np.concatenate(parts) for parts in columns)
+    return Table(tuple(a.name for a in attributes), kinds, whole, source=file.name)
+
+
+def _content(file: TextFile) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are neither blank nor comments, with their numbers."""
+    for number, line in enumerate(file.lines(), 1):
+        text = line.strip()
+        if text and not text.startswith("%"):
+            yield number, text
+
+
+def _header(lines: Iterator[tuple[int, str]], file: TextFile) -> list[Attribute]:
+    """Read the declarations up to @data."""
+    found: list[Attribute] = []
+    for number, line in lines:
+        keyword = line.split(None, 1)[0].lower()
+        if keyword == "@data":
+            break
+        if keyword == "@attribute":
+            found.append(_attribute(line, f"{file.name}, line {number}"))
+            file.limits.check("columns", len(found), file.name)
+        elif keyword != "@relation":
+            raise DataError(
+                f"{file.name}, line {number}: expected @relation, @attribute or @data, found "
+                f"{line[:40]!r}. Is this an ARFF file?"
+            )
+    else:
+        raise DataError(f"{file.name} has no @data line: the file is cut off, or is not ARFF.")
+    if len(found) < 2:
+        raise DataError(f"{file.name} declares {len(found)} attributes: a table needs two or more.")
+    distinct(tuple(attribute.name for attribute in found), file.name)
+    return found
+
+
+def _attribute(line: str, where: str) -> Attribute:
+    match = _ATTRIBUTE.match(line)
+    if match is None:
+        raise DataError(f"{where}: expected '@attribute name type', found {line[:60]!r}.")
+    quoted, plain, declared = match.groups()
+    name = unquoted(quoted) if quoted else plain
+    word = declared.split(None, 1)[0].lower()
+    if declared.startswith("{"):
+        return Attribute(name, "nominal", _values(declared, where))
+    if word in ("numeric", "real", "integer"):
+        return Attribute(name, "numeric")
+    if word in ("string", "date"):
+        return Attribute(name, "nominal")
+    if word == "relational":
+        raise DataError(
+            f"{where}: attribute {name!r} is relational, a table inside a table, which is not read."
+            " Flatten it into ordinary attributes first."
+        )
+    raise DataError(
+        f"{where}: attribute {name!r} has the unknown type {declared[:40]!r}: expected numeric, "
+        "real, integer, string, date or {a, b, ...}."
+    )
+
+
+def _values(declared: str, where: str) -> dict[str, str]:
+    if not declared.endswith("}"):
+        raise DataError(f"{where}: the list of values is not closed by a brace.")
+    cells = split(declared[1:-1], where)
+    return {cell: cell for cell in cells if cell is not None}
+
+
+def unquoted(text: str) -> str:
+    r"""Return a quoted text without its quotes and escapes.
+
+    Examples
+    --------
+    >>> unquoted(r"'it\'s'")
+    "it's"
+    """
+    return _ESCAPE.sub(lambda match: _CONTROL.get(match[1], match[1]), text[1:-1])
+
+
+def split(line: str, where: str) -> list[str | None]:
+    """Return the cells of a row between commas; an unquoted ? (or nothing) is missing.
+
+    Examples
+    --------
+    >>> split("1, 'a, b', ?, '?'", "here")
+    ['1', 'a, b', None, '?']
+    """
+    if not ("'" in line or '"' in line):
+        cells = [cell.strip() for cell in line.split(",")]
+        return [None if cell in ("?", "") else cell for cell in cells]
+    found: list[str | None] = []
+    at = 0
+    while True:
+        quoted = _QUOTED_CELL.match(line, at)
+        match: Any = quoted or _PLAIN_CELL.match(line, at)
+        cell = unquoted(quoted[1]) if quoted else match[0].strip()
+        if not quoted and cell.startswith(("'", '"')):
+            raise DataError(f"{where}: the quote that opens at {cell[:30]!r} is not closed.")
+        found.append(None if not quoted and cell in ("?", "") else cell)
+        at = match.end()
+        if at == len(line):
+            return found
+        if line[at] != ",":
+            raise DataError(f"{where}: expected a comma after the quoted cell {cell[:30]!r}.")
+        at += 1
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Turns lines into rows of numbers and texts."""
+
+    name: str
+    attributes: list[Attribute]
+
+    def parse(self, line: str, number: int) -> list[Any]:
+        where = f"{self.name}, line {number}"
+        if line.startswith("{"):
+            return self._sparse(line, where)
+        cells = split(line, where)
+        if len(cells) != len(self.attributes):
+            raise DataError(
+                f"{where}: found {len(cells)} cells, expected {len(self.attributes)}, one for each "
+                "attribute. Put quotes around a cell that holds a comma; a missing cell is '?'."
+            )
+        return [_cell(a, cell, where) for a, cell in zip(self.attributes, cells, strict=True)]
+
+    def _sparse(self, line: str, where: str) -> list[Any]:
+        row = [attribute.zero for attribute in self.attributes]
+        for index, cell in _entries(line, where):
+            if index >= len(row):
+                raise DataError(
+                    f"{where}: index {index}, but the attributes are 0 to {len(row) - 1}."
+                )
+            row[index] = _cell(self.attributes[index], cell, where)
+        return row
+
+
+def _entries(line: str, where: str) -> Iterator[tuple[int, str | None]]:
+    """Yield index and cell of the entries of a sparse row."""
+    body = line[1:].rstrip()
+    if not body.endswith("}"):
+        raise DataError(f"{where}: the sparse row is not closed by a brace.")
+    body, at = body[:-1].strip(), 0
+    seen: set[int] = set()
+    while at < len(body):
+        match = _ENTRY.match(body, at)
+        if match is None:
+            raise DataError(
+                f"{where}: expected 'index value' in the sparse row at {body[at:][:30]!r}."
+            )
+        index, plain = int(match[1]), (match[3] or "").strip()
+        if index in seen:
+            raise DataError(f"{where}: index {index} occurs twice in the sparse row.")
+        seen.add(index)
+        yield index, unquoted(match[2]) if match[2] else (None if plain in ("?", "") else plain)
+        at = match.end()
+
+
+def _cell(attribute: Attribute, cell: str | None, where: str) -> float | str | None:
+    if attribute.kind == "numeric":
+        if cell is None:
+            return np.nan
+        if not is_number(cell):
+            raise DataError(
+                f"{where}, column {attribute.name!r}: {cell[:40]!r} is not a number, but the "
+                "attribute is numeric. A missing cell is '?'."
+            )
+        return float(cell)
+    if cell is None or attribute.values is None:
+        return cell
+    if cell not in attribute.values:
+        error = unknown(cell[:100], tuple(attribute.values), "value", where)
+        raise DataError(f"{error} The attribute {attribute.name!r} declares its values.")
+    return attribute.values[cell]

@@ -1,0 +1,248 @@
+"""A table of numeric and nominal columns, and a data set: a table with a label for each row."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse as sp
+
+from outcode._checks import Array, lookup
+
+
+class DataError(ValueError):
+    """A fault of a user's data: which file, row and column, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a user should know about his data; ``docs/data.md`` explains the codes."""
+
+    code: str
+    message: str
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.message}"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns with names and kinds.
+
+    A "numeric" column is float64, NaN where a cell is missing; a "nominal" column is an object
+    array of str, None where a cell is missing. A sparse table has no ``columns`` but ``sparse``, an
+    (n_rows, n_columns) CSR matrix of numbers, none of them missing. ``source`` is named in errors.
+
+    Examples
+    --------
+    >>> table = Table(("x", "colour"), ("numeric", "nominal"),
+    ...               (np.array([1.0, np.nan]), np.array(["red", None], dtype=object)))
+    >>> table.n_rows, table.missing
+    (2, 2)
+    >>> table.select(["colour", "x"]).kinds
+    ('nominal', 'numeric')
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    columns: tuple[Array, ...] = ()
+    sparse: Any = None
+    source: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        widths = {len(self.names), len(self.kinds), self._width}
+        if len(widths) > 1 or len({len(column) for column in self.columns}) > 1:
+            raise ValueError(
+                "A table needs one name and kind per column, and columns of one length."
+            )
+        distinct(self.names, self.source)
+
+    @property
+    def _width(self) -> int:
+        return len(self.columns) if self.sparse is None else int(self.sparse.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        if self.sparse is not None:
+            return int(self.sparse.shape[0])
+        return len(self.columns[0]) if self.columns else 0
+
+    @cached_property
+    def missing(self) -> int:
+        """Number of missing cells."""
+        return sum(int(absent(column).sum()) for column in self.columns)
+
+    def take(self, rows: Array) -> Table:
+        """Return the table of some rows: indices, or a mask."""
+        if self.sparse is not None:
+            return Table(self.names, self.kinds, sparse=self.sparse[rows], source=self.source)
+        columns = tuple(column[rows] for column in self.columns)
+        return Table(self.names, self.kinds, columns, source=self.source)
+
+    def select(self, names: Iterable[str]) -> Table:
+        """Return the columns of these names in this order; one that is missing is a DataError."""
+        at = {name: j for j, name in enumerate(self.names)}
+        wanted = tuple(names)
+        order = [at[name] if name in at else self._absent(name) for name in wanted]
+        kinds = tuple(self.kinds[j] for j in order)
+        if self.sparse is not None:
+            return Table(wanted, kinds, sparse=self.sparse[:, order], source=self.source)
+        return Table(wanted, kinds, tuple(self.columns[j] for j in order), source=self.source)
+
+    def _absent(self, name: str) -> int:
+        raise unknown(name, self.names, "column", self.source)
+
+
+def absent(column: Array) -> Array:
+    """Return the mask of the missing cells of a column."""
+    if column.dtype == object:
+        return np.array([cell is None for cell in column.tolist()], dtype=bool)
+    return np.isnan(column)
+
+
+def distinct(names: tuple[str, ...], source: str = "") -> None:
+    """Refuse names that occur twice, with their positions."""
+    if len(set(names)) == len(names):
+        return
+    twice = Counter(names).most_common(1)[0][0]
+    places = [str(j + 1) for j, name in enumerate(names) if name == twice]
+    shown = ", ".join(places[:5]) + (", ..." if len(places) > 5 else "")
+    raise DataError(
+        f"{prefix(source)}The column name {twice!r} occurs {len(places)} times (columns {shown}): "
+        "give every column its own name."
+    )
+
+
+def unknown(name: str, known: tuple[str, ...], kind: str, source: str = "") -> DataError:
+    """Return the error that lists what is known (the nearest ten of many) and guesses."""
+    near = known if len(known) <= 40 else difflib.get_close_matches(name, known, n=10, cutoff=0.0)
+    try:
+        lookup(dict.fromkeys(near), name, kind)
+    except ValueError as error:
+        return DataError(f"{prefix(source)}{error}")
+    raise AssertionError(f"{name!r} is known")
+
+
+def prefix(source: str) -> str:
+    """Return the beginning of a message about a file."""
+    return f"{source}: " if source else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table and the class of each row.
+
+    Attributes
+    ----------
+    name : str
+    table : Table, or a 2-D array of numbers
+    y : (n_rows,) array of str
+    split : (n_rows,) array of "train" and "test" where the original files define it, else None
+    source : where it came from, for people
+    hash : sha256 of the table and the labels, whatever the file's name and compression
+    findings : what a user should know about the data
+    about : plain sentences on what was inferred
+
+    Examples
+    --------
+    >>> data = Dataset("tiny", np.array([[1.0, 2.0], [3.0, 4.0]]), np.array(["a", "b"]))
+    >>> data.feature_names, data.X.shape, data.hash[:8]
+    (('x0', 'x1'), (2, 2), 'a25c5d9f')
+    """
+
+    name: str
+    table: Table
+    y: Array
+    split: Array | None = None
+    source: str = ""
+    hash: str = ""
+    findings: tuple[Finding, ...] = ()
+    about: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, Table):
+            object.__setattr__(self, "table", from_numbers(self.table))
+        if len(self.y) != self.table.n_rows:
+            raise ValueError(f"{len(self.y)} labels, but {self.table.n_rows} rows.")
+        if not self.hash:
+            object.__setattr__(self, "hash", content_hash(self.table, self.y))
+
+    @cached_property
+    def _encoded(self) -> tuple[Any, tuple[str, ...]]:
+        if self.table.sparse is not None:
+            return self.table.sparse, self.table.names
+        pairs = list(zip(self.table.names, self.table.columns, strict=True))
+        parts = [_whole(name, column) for name, column in pairs]
+        return np.hstack([part for part, _ in parts]), tuple(n for _, names in parts for n in names)
+
+    @property
+    def X(self) -> Any:  # noqa: N802  # the papers' letter
+        """All rows as numbers, at once: nominal columns one-hot (missing is a value of its own),
+        missing numbers the median of the column. To learn from some rows and predict others, fit a
+        :class:`TableEncoder` on the first.
+        """
+        return self._encoded[0]
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the columns of X."""
+        return self._encoded[1]
+
+
+def _whole(name: str, column: Array) -> tuple[Array, list[str]]:
+    """Return a column as numbers, with their names."""
+    if column.dtype == object:
+        cells = np.array(["" if cell is None else cell for cell in column])
+        values = np.unique(cells)
+        matrix = (cells[:, None] == values).astype(np.float64)
+        return matrix, [f"{name}={value or 'missing'}" for value in values.tolist()]
+    holes = np.isnan(column)
+    middle = np.median(column[~holes]) if not holes.all() else 0.0
+    return np.where(holes, middle, column)[:, None], [name]
+
+
+def from_numbers(X: Any) -> Table:
+    """Return a 2-D array or sparse matrix of numbers as a table with the names x0, x1, ..."""
+    if X.ndim != 2:
+        raise DataError(
+            f"Expected a table of rows and columns, got an array of shape {X.shape}. Reshape your "
+            "data to (n_rows, n_columns)."
+        )
+    names = tuple(f"x{j}" for j in range(X.shape[1]))
+    kinds = ("numeric",) * len(names)
+    if sp.issparse(X):
+        return Table(names, kinds, sparse=sp.csr_matrix(X, dtype=np.float64))
+    return Table(names, kinds, tuple(np.asarray(X, dtype=np.float64).T.copy()))
+
+
+def content_hash(table: Table, y: Array) -> str:
+    """Return the sha256 (hex) of names, kinds, cells and labels, the same on every platform."""
+    digest = hashlib.sha256(_json([table.names, table.kinds]))
+    for column in table.columns:
+        digest.update(_column_bytes(column))
+    if table.sparse is not None:
+        block = table.sparse.sorted_indices()
+        for part, dtype in ((block.indptr, "<i8"), (block.indices, "<i8"), (block.data, "<f8")):
+            digest.update(part.astype(dtype).tobytes())
+    digest.update(_json(np.asarray(y).astype(str).tolist()))
+    return digest.hexdigest()
+
+
+def _column_bytes(column: Array) -> bytes:
+    if column.dtype == object:
+        return _json(column.tolist())
+    # one NaN and one zero: their bits differ between platforms and parsers
+    return np.where(np.isnan(column), np.nan, column + 0.0).astype("<f8").tobytes()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,156 @@
+"""Codes of +1 and -1 for given machines. [CS02] Sections 2 to 4"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from outcode._checks import Array, row_weights
+from outcode.design.problem import class_indices, outputs
+
+#: best_code_exhaustive enumerates at most this many codes.
+EXHAUSTIVE_LIMIT = 2**20
+
+
+def code_error(code: Array, H: Array, labels: Array, sample_weight: Any = None) -> float:
+    """Return the expected error of a code, a tie being broken by a fair draw. [CS02] Eq. 1
+
+    epsilon = 1 - (1 / m) sum_i [y_i in H(x_i)] / |H(x_i)|, where H(x) are all the classes whose
+    codeword attains max_r h(x) . M_r; with weights their weighted mean.
+
+    Parameters
+    ----------
+    code : (n_classes, n_columns), any real numbers
+    H : (n_samples, n_columns) outputs of the machines
+    labels : (n_samples,) class indices
+    sample_weight : (n_samples,), 1 each when None
+
+    Examples
+    --------
+    >>> code_error([[1], [-1], [-1]], [[1], [-1]], [0, 1])
+    0.25
+    """
+    code, H = np.asarray(code, dtype=np.float64), outputs(H)
+    labels, _ = class_indices(labels, len(H), len(code))
+    if code.ndim != 2 or code.shape[1] != H.shape[1]:
+        raise ValueError(
+            f"code must have a column per column of H ({H.shape[1]}), got shape {code.shape}."
+        )
+    scores = H @ code.T
+    winners = scores == scores.max(axis=1, keepdims=True)
+    right = winners[np.arange(len(H)), labels] / winners.sum(axis=1)
+    weight = row_weights(sample_weight, len(H))
+    return float(1.0 - weight @ right / weight.sum())
+
+
+def best_column(
+    h: Array, labels: Array, *, n_classes: int | None = None, sample_weight: Any = None
+) -> Array:
+    """Return the column with the least error for one machine. [CS02] Theorem 1
+
+    With a_r^b the weight of the rows of class r that the machine calls b, and w^b the number of
+    classes with u_r = b, the accuracy is sum_r a_r^{u_r} / w^{u_r} (Eq. 5). For each w^+ it is
+    largest when the +1 go to the classes of largest a_r^+ / w^+ - a_r^- / w^- (Eq. 6). Costs
+    O(m + k^2 log k). Among equally good columns the one with fewest +1 is returned, and these go to
+    the lower class indices.
+
+    Parameters
+    ----------
+    h : (n_samples,) outputs, +1 or -1
+    labels : (n_samples,) class indices
+    n_classes : length of the column; the largest label plus one when None
+    sample_weight : (n_samples,), 1 each when None
+
+    Returns
+    -------
+    (n_classes,) int8
+
+    Examples
+    --------
+    >>> best_column([1, 1, -1, -1], [0, 0, 1, 2]).tolist()
+    [1, -1, -1]
+    """
+    h = np.asarray(h)
+    if h.ndim != 1 or not np.isin(h, (-1, 1)).all():
+        raise ValueError("h must hold +1 and -1 only, shape (n_samples,): give np.sign of margins.")
+    labels, k = class_indices(labels, len(h), n_classes)
+    weight = row_weights(sample_weight, len(h))
+    plus, minus = (np.bincount(labels, weight * (h == sign), minlength=k) for sign in (1, -1))
+    size = np.arange(1, k)[:, None]
+    gain = plus / size - minus / (k - size)
+    order = np.argsort(-gain, axis=1, kind="stable")
+    chosen = np.arange(k) < size
+    value = (np.take_along_axis(gain, order, axis=1) * chosen).sum(axis=1)
+    value += minus.sum() / (k - size.ravel())
+    best = int(np.argmax(value > value.max() - 1e-12 * weight.sum()))
+    column = np.full(k, -1, dtype=np.int8)
+    column[order[best, : best + 1]] = 1
+    return column
+
+
+def best_code_exhaustive(
+    H: Array, labels: Array, *, n_classes: int | None = None, sample_weight: Any = None
+) -> Array:
+    """Return a code of +1 and -1 with the least error, by trying them all. [CS02] Section 4
+
+    Finding it is NP-complete (Theorem 2), so this is for tiny problems: there are
+    2^(n_classes n_columns) codes, and an error is raised beyond ``EXHAUSTIVE_LIMIT`` of them.
+
+    Parameters
+    ----------
+    H : (n_samples, n_columns) outputs of the machines, any real numbers
+    labels : (n_samples,) class indices
+    n_classes : rows of the code; the largest label plus one when None
+    sample_weight : (n_samples,), 1 each when None
+
+    Returns
+    -------
+    (n_classes, n_columns) int8, the first of equals counting up from all -1
+
+    Examples
+    --------
+    >>> best_code_exhaustive([[1.0, 1.0], [-1.0, 1.0]], [0, 1]).tolist()
+    [[1, -1], [-1, -1]]
+    """
+    H = outputs(H)
+    labels, k = class_indices(labels, len(H), n_classes)
+    if k * H.shape[1] > np.log2(EXHAUSTIVE_LIMIT):
+        raise ValueError(
+            f"{k} classes and {H.shape[1]} columns make 2^{k * H.shape[1]} codes, more than the "
+            f"{EXHAUSTIVE_LIMIT:,} that are tried: the problem is NP-complete. Use best_column for "
+            f"one column, or continuous_code."
+        )
+    words = 2 * _bits(H.shape[1]) - 1
+    mass = _pattern_weights(H @ words.T, labels, k, row_weights(sample_weight, len(H)))
+    best, accuracy = np.zeros(k, dtype=np.intp), -1.0
+    for start in range(0, len(words) ** k, 2**12):
+        stop = min(start + 2**12, len(words) ** k)
+        picks = np.stack(np.unravel_index(np.arange(start, stop), (len(words),) * k), axis=1)
+        found = _accuracies(picks, *mass)
+        if found.max() > accuracy + 1e-12:
+            best, accuracy = picks[np.argmax(found)], found.max()
+    return words[best].astype(np.int8)
+
+
+def _accuracies(picks: Array, scores: Array, weights: Array) -> Array:
+    """Return the accuracy of codes whose rows are ``picks`` (n_codes, n_classes) of the words."""
+    total = np.zeros(len(picks))
+    for score, weight in zip(scores, weights, strict=True):
+        of_class = score[picks]
+        winners = of_class == of_class.max(axis=1, keepdims=True)
+        total += (winners @ weight) / winners.sum(axis=1)
+    return total
+
+
+def _pattern_weights(scores: Array, labels: Array, k: int, weight: Array) -> tuple[Array, Array]:
+    """Return the distinct rows of ``scores`` and the share of each class among each of them."""
+    patterns, inverse = np.unique(scores, axis=0, return_inverse=True)
+    shares = np.zeros((len(patterns), k))
+    np.add.at(shares, (inverse.ravel(), labels), weight / weight.sum())
+    return patterns, shares
+
+
+def _bits(n: int) -> Array:
+    """Return all the 2^n rows of n zeros and ones, counting up."""
+    return (np.arange(2**n)[:, None] >> np.arange(n)[::-1]) & 1

@@ -1,0 +1,325 @@
+"""Joint machines: all columns learned together with the relation between them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from outcode import gram as grams
+from outcode import kernels
+from outcode._checks import Array, positive, row_weights
+from outcode.machines import _joint_solver as solver
+from outcode.machines.common import as_targets, check_signs
+from outcode.machines.kernel import KernelMachine, _as_rows
+from outcode.machines.least_squares import _products
+from outcode.parallel import single_blas, thread_map
+from outcode.progress import progress
+
+#: A relative residual of the linear system beyond this is said in a warning.
+RESIDUAL_LIMIT = 1e-5
+#: Bytes of working memory per squared row: the Gram, its centred copy and the eigenvectors.
+BYTES_PER_ENTRY = 24
+
+
+class Joint(KernelMachine):
+    """Least-squares machines of all columns and the relation between them ([LZCX16] JCL).
+
+    Minimises Eq. 4 over W = [w_1 ... w_L], the biases b and the relation matrix M,
+
+        sum_l 1/N_l sum_i c_i (t_il - f_l(x_i))^2 + lambda1/2 tr(W W') + lambda2/2 tr(W M^-1 W'),
+
+    M >= 0, tr M = 1, where column l has its own rows (those with t_il not 0), N_l is the sum of
+    their weights c_i and f_l(x) = w_l.phi(x) + b_l. W, b (Eq. 10) and M (Eq. 15) are solved in
+    turn, from M = I / L, until the duality gap is at most ``tol``. The margins are the whole
+    multi-task expansion, sums over all columns and rows: cross @ dual_coef + bias.
+
+    One eigendecomposition of the kernel matrix (of the features, for a linear kernel with fewer
+    features than rows) serves all alternations; :mod:`outcode.machines._joint_solver` has the
+    cases and their cost.
+
+    Parameters
+    ----------
+    lambda1 : weight of the squared lengths of all w_l
+    lambda2 : weight of the term with the relation; towards 0 the columns become independent
+        least-squares machines with C = 2 / (N_l lambda1) and a free bias
+    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
+    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
+    degree, coef0 : of the polynomial and the sigmoid kernel
+    max_iter : alternations
+    tol : relative duality gap to stop at
+    smoothing : where Eq. 15 as printed stalls above the optimum (with fewer features than columns
+        it always does), M is kept regular by this share of the largest singular value of W, a tenth
+        less each time; 0 keeps to Eq. 15
+    class_weight : weights of the *user's* classes, a dict or "balanced"
+    max_memory : bytes the fit may take; None is half of what is free
+    dtype : of the Gram matrix; None is float64
+
+    Attributes
+    ----------
+    relation_ : (n_dichotomies, n_dichotomies) M, positive semidefinite, trace 1
+    objective_path_ : Eq. 4 after each alternation that lowered it; objective_ its last
+    gap_ : relative duality gap of Eq. 4 with M minimised out, a convex problem with the squared
+        trace norm of W: how far above its one optimum the objective is at most
+    residual_ : relative residual of the optimality conditions of W and b (Eq. 7-10)
+    n_iter_ : alternations that lowered the objective
+    dual_coef_ : (n_samples, n_dichotomies) V T of Eq. 7, less what the kernel maps to zero
+    bias_, norm2_ : (n_dichotomies,) bias, squared norm of w
+    training_margins_ : (n_samples, n_dichotomies) margins on the training rows
+
+    Examples
+    --------
+    >>> machine = Joint(kernel="linear").fit([[-1.0], [1.0], [3.0]], [[-1, 1], [1, -1], [1, -1]])
+    >>> machine.relation_.round(2).tolist()
+    [[0.5, -0.5], [-0.5, 0.5]]
+    """
+
+    def __init__(
+        self,
+        lambda1: float = 1e-4,
+        lambda2: float = 1e-4,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        max_iter: int = 100,
+        tol: float = 5e-3,
+        smoothing: float = 0.1,
+        class_weight: Any = None,
+        max_memory: float | None = None,
+        dtype: Any = None,
+    ) -> None:
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.max_iter = max_iter
+        self.tol = tol
+        self.smoothing = smoothing
+        self.class_weight = class_weight
+        self.max_memory = max_memory
+        self.dtype = dtype
+
+    def gram(
+        self, X: Any, targets: Any, sample_weight: Any = None, *, n_jobs: int | None = None
+    ) -> grams.Gram:
+        """Return the Gram store; of a linear kernel with few features only the rows are kept."""
+        if self.kernel == "precomputed":
+            return super().gram(X, targets, sample_weight, n_jobs=n_jobs)
+        X = _as_rows(X)
+        if self.kernel == "linear" and X.shape[1] < X.shape[0]:
+            self.kernel_ = kernels.Linear()
+            # the biases absorb any shift, and centred rows leave less to cancel
+            self.origin_ = None if sparse.issparse(X) else X.mean(axis=0)
+            self.rows_ = self.kernel_.prepare(X, self.origin_)
+            return grams.RowGram(self.kernel_, self.rows_, np.float64, 0.0, None)
+        self._check_memory(X.shape[0])
+        weight = row_weights(sample_weight, X.shape[0])
+        self.kernel_ = kernels.resolve(
+            self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0, weight=weight
+        )
+        self.origin_ = self.kernel_.origin(X)
+        self.rows_ = self.kernel_.prepare(X, self.origin_)
+        dtype = np.dtype(self.dtype or np.float64)
+        return grams.DenseGram(grams.gram_matrix(self.kernel_, self.rows_, dtype, n_jobs))
+
+    def fit_gram(
+        self,
+        gram: Any,
+        targets: Any,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        start: Any = None,
+    ) -> Joint:
+        """Train all columns on a Gram matrix or store; ``start`` is of no use here."""
+        gram = self.as_store(gram)
+        problem = self.factorise(gram, targets, sample_weight)
+        self.fit_factorised(problem, gram, targets, n_jobs=n_jobs)
+        _warn_unconverged(self)
+        return self
+
+    def factorise(self, gram: Any, targets: Any, sample_weight: Any = None) -> solver.Problem:
+        """Return what serves every lambda1 and lambda2: the decomposition, and the targets in it.
+
+        ``gram`` is a store of :meth:`gram`, or a matrix.
+        """
+        gram = self.as_store(gram)
+        targets = as_targets(targets, len(gram))
+        weight = row_weights(sample_weight, len(gram))
+        check_signs(targets, weight)
+        with single_blas():
+            if gram.matrix is None:
+                spectrum = solver.Spectrum.of_rows(_features(gram), weight)
+            else:
+                spectrum = solver.Spectrum.of_gram(gram.matrix, grams.places(gram), weight)
+            return solver.problem_of(spectrum, targets[spectrum.rows])
+
+    def fit_factorised(
+        self, problem: solver.Problem, gram: Any, targets: Any, *, n_jobs: int | None = None
+    ) -> Joint:
+        """Train on what :meth:`factorise` returned for the same Gram store and targets.
+
+        An alternation that stops early is not said here: ``gap_`` shows it.
+        """
+        targets = as_targets(targets, len(gram))
+        with single_blas():
+            found, self.objective_path_, self.gap_ = self._alternate(problem)
+            self._expand(found, problem, gram, targets, n_jobs)
+            self._certify(found, problem, targets)
+        self.pool(np.ones_like(targets), np.float64)  # every column sums over all rows
+        return self
+
+    def held_out_margins(
+        self,
+        gram: Any,
+        targets: Any,
+        fold: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Array:
+        """Return margins of each row under machines and a relation trained without its fold.
+
+        ``fold`` (n_samples,) numbers the folds, -1 for a row that is never left out. Each fold is
+        a training of its own.
+        """
+        gram = self.as_store(gram)
+        targets, weight = as_targets(targets, len(gram)), row_weights(sample_weight, len(gram))
+        out = np.empty(targets.shape)
+        numbers = np.unique(fold)
+        with progress("folds", len(numbers), verbose) as report:
+
+            def task(f: int) -> None:
+                tested = np.flatnonzero(fold == f)
+                kept = weight if f < 0 else np.where(fold == f, 0.0, weight)
+                problem = self.factorise(gram, targets, kept)
+                margins = self.margins_of(problem, gram, targets)
+                out[tested] = margins[tested]
+                report.advance()
+
+            thread_map(task, numbers.tolist(), n_jobs)
+        return out
+
+    def margins_of(self, problem: solver.Problem, gram: Any, targets: Any) -> Array:
+        """Return the margins of all rows under machines trained on a factorised problem."""
+        other = clone(self)
+        with single_blas():
+            other._expand(other._alternate(problem)[0], problem, gram, targets, 1)
+        return other.training_margins_
+
+    def loo_margins(self, problem: solver.Problem, targets: Any) -> Array:
+        """Return margins of each row under W, b trained without it, the relation as it was learned.
+
+        Closed form, for codes without zeros: the relation matrix of all rows is held fixed, what
+        the row teaches W and b is taken out exactly. A row of weight 0 keeps its training margin.
+        """
+        if not isinstance(problem, solver.SharedRows):
+            raise ValueError(
+                "Leave-one-out in closed form needs a code without zeros: use folds, or "
+                "loo.exact(), which trains again."
+            )
+        out, rows = self.training_margins_.copy(), problem.spectrum.rows
+        with single_blas():
+            T = self._coupling
+            out[rows] = problem.leave_one_out(T, np.asarray(targets, dtype=np.float64)[rows])
+        return out
+
+    def _alternate(self, problem: solver.Problem) -> tuple[solver.Round, Array, float]:
+        smoothing = float(self.smoothing)
+        if not 0 <= smoothing <= 1:
+            raise ValueError(f"smoothing must be between 0 and 1, got {self.smoothing!r}.")
+        return solver.alternate(
+            problem,
+            positive(self.lambda1, "lambda1"),
+            positive(self.lambda2, "lambda2"),
+            max_iter=max(1, int(positive(self.max_iter, "max_iter"))),
+            tol=positive(self.tol, "tol"),
+            smoothing=smoothing,
+        )
+
+    def _expand(
+        self,
+        found: solver.Round,
+        problem: solver.Problem,
+        gram: grams.Gram,
+        targets: Array,
+        n_jobs: int | None,
+    ) -> None:
+        """W as coefficients of the rows, and the biases that are best for them."""
+        spectrum = problem.spectrum
+        self.dual_coef_ = np.zeros(targets.shape, order="F")
+        self.dual_coef_[spectrum.rows] = spectrum.dual_coef(found.W)
+        products = _gram_products(gram, self.dual_coef_, n_jobs)
+        weight = (targets[spectrum.rows] != 0) * (spectrum.root**2)[:, None]
+        error = weight * (targets - products)[spectrum.rows]
+        self.bias_ = error.sum(axis=0) / weight.sum(axis=0)
+        self.training_margins_ = products + self.bias_
+
+    def _certify(self, found: solver.Round, problem: solver.Problem, targets: Array) -> None:
+        """Relation, objective and the residuals, from the margins as they came out."""
+        rows, T = problem.spectrum.rows, found.coupling
+        half = solver.Relation(T.vectors, np.sqrt(T.values)).matrix()
+        side = problem.gradient(targets[rows].astype(np.float64)) @ half
+        G = problem.gradient((targets - self.training_margins_)[rows])
+        length = max(float(np.linalg.norm(side)), np.finfo(float).tiny)
+        self.residual_ = float(np.linalg.norm(found.half - G @ half)) / length
+        self.relation_ = found.relation.matrix()
+        self.objective_, self.n_iter_ = found.objective, len(self.objective_path_)
+        self.norm2_ = (found.W**2).sum(axis=0)
+        self._coupling = T
+
+    def _check_memory(self, n: int) -> None:
+        needed = BYTES_PER_ENTRY * n**2
+        budget = grams.free_memory() / 2 if self.max_memory is None else float(self.max_memory)
+        if needed > budget:
+            raise ValueError(
+                f"The kernel matrix of {n:,} rows and its decomposition need "
+                f"{needed / 2**30:.2f} GiB, more than the {budget / 2**30:.2f} GiB of max_memory: "
+                f"raise max_memory, use fewer rows, kernel='linear', or machine='svm'."
+            )
+
+
+def _features(gram: Any) -> Array:
+    """Return the dense rows of a store on a linear kernel."""
+    if not isinstance(gram.kernel, kernels.Linear):
+        raise ValueError(
+            "Joint machines need the whole kernel matrix in memory: raise max_memory, use fewer "
+            "rows, or use machine='svm'."
+        )
+    values = gram.rows.values
+    return values.toarray() if sparse.issparse(values) else values
+
+
+def _gram_products(gram: grams.Gram, coef: Array, n_jobs: int | None) -> Array:
+    """Return K @ coef, by the features where there is no matrix."""
+    if gram.matrix is not None:
+        return _products(gram, coef, n_jobs)
+    X = gram.rows.values
+    return np.asarray(X @ (X.T @ coef))
+
+
+def _warn_unconverged(machine: Joint) -> None:
+    if machine.gap_ > machine.tol:
+        warnings.warn(
+            "The alternation stopped early, at most "
+            f"{100 * machine.gap_:.2g} % above the optimum (tol={machine.tol:g}): raise max_iter.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    if machine.residual_ > RESIDUAL_LIMIT:
+        warnings.warn(
+            f"The linear system is solved to a relative residual of {machine.residual_:.2g} only: "
+            f"use a larger lambda1, scale the features, or ask for dtype='float64'.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,121 @@
+"""What a fitted classifier tells about itself: its parameters, support vectors, columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from outcode import dichotomies
+from outcode._checks import Array
+
+
+def seeded(estimator: Any, seed: int, n_jobs: int | None = 1) -> Any:
+    """Return a clone with this seed wherever it has none, and this ``n_jobs`` everywhere."""
+    fresh = clone(estimator)
+    params = fresh.get_params(deep=True)
+    threads = {name: n_jobs for name in params if _last(name) == "n_jobs"}
+    seeds = {n: seed for n, v in params.items() if _last(n) == "random_state" and v is None}
+    return fresh.set_params(**threads, **seeds)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("__")[2]
+
+
+def chosen(fitted: Any) -> Any:
+    """Return the classifier inside searches and pipelines."""
+    while True:
+        if hasattr(fitted, "best_estimator_"):
+            fitted = fitted.best_estimator_
+        elif hasattr(fitted, "steps"):
+            fitted = fitted.steps[-1][1]
+        else:
+            return fitted
+
+
+def parameters(fitted: Any) -> dict[str, Any]:
+    """Return the parameters a search chose, {} without one."""
+    found = getattr(fitted, "best_params_", {})
+    return {name: plain(value) for name, value in found.items()}
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON knows it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, bool | int | float | str | None) else repr(value)
+
+
+def support_vectors(fitted: Any) -> int | None:
+    """Return how many training rows a prediction looks at, None where the classifier tells not."""
+    inner = chosen(fitted)
+    rows = _support(getattr(inner, "machine_", inner))
+    return None if rows is None else len(np.unique(rows))
+
+
+def _support(machine: Any) -> Array | None:
+    if hasattr(machine, "support_"):
+        return np.asarray(machine.support_)
+    fitted = getattr(machine, "estimators_", ())
+    if not len(fitted) or not all(hasattr(part, "support_") for part in fitted):
+        return None
+    parts: list[Array] = [part.support_ for part in fitted]
+    used = getattr(machine, "used_", None)  # a bank trains each column on its own rows
+    if used is not None:
+        parts = [rows[part] for rows, part in zip(used, parts, strict=True)]
+    return np.concatenate(parts)
+
+
+def bound_path(fitted: Any) -> dict[str, list[float]] | None:
+    """Return the leave-one-out bound of each gamma tried, at the C chosen; None without bounds."""
+    results = getattr(fitted, "results_", {})
+    if "bound" not in results or not np.all(np.isfinite(results["gamma"])):
+        return None
+    same = (results["C"] == results["C"][fitted.best_index_]) | np.isnan(results["C"])
+    return {name: results[name][same].tolist() for name in ("gamma", "bound")}
+
+
+def columns(fitted: Any, X: Any, labels: Array) -> dict[str, Any]:
+    """Return how the code's columns did on test rows, {} for a classifier without a code.
+
+    "columns": the error of each column on the rows it uses (a margin of 0 is wrong) and its share
+    of +1 among them; "bit_errors": how many rows have 0, 1, 2, ... wrong columns.
+    """
+    inner = chosen(fitted)
+    if not hasattr(inner, "code_") or not hasattr(inner, "margins"):
+        return {}
+    targets = dichotomies.targets(labels, inner.code_)
+    wrong = (inner.margins(X) * targets <= 0) & (targets != 0)
+    used = (targets != 0).sum(axis=0)
+    shares = [_share(count, used) for count in (wrong.sum(axis=0), (targets > 0).sum(axis=0))]
+    return {
+        "columns": dict(zip(("error", "positives"), shares, strict=True)),
+        "bit_errors": np.bincount(wrong.sum(axis=1)).tolist(),
+    }
+
+
+def _share(count: Array, of: Array) -> list[float | None]:
+    return [float(c / n) if n else None for c, n in zip(count, of, strict=True)]
+
+
+def facts(fitted: Any) -> list[str]:
+    """Return a few lines for people about a fitted classifier."""
+    inner, lines = chosen(fitted), []
+    if found := parameters(fitted):
+        listed = (f"{_last(name)} = {_short(value)}" for name, value in found.items())
+        lines.append(f"Chosen: {', '.join(listed)}")
+    if hasattr(fitted, "best_bound_"):
+        lines.append(f"Leave-one-out bound: {100 * fitted.best_bound_:.2f} %")
+    elif hasattr(fitted, "best_score_"):
+        lines.append(f"Error by inner folds: {100 * (1 - fitted.best_score_):.2f} %")
+    if hasattr(inner, "code_"):
+        lines.append(f"Code: {inner.code_.shape[0]} classes, {inner.code_.shape[1]} columns")
+    if (count := support_vectors(fitted)) is not None:
+        lines.append(f"Support vectors: {count}")
+    return lines
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

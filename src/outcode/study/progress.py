@@ -1,0 +1,139 @@
+"""How far a study is, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Records with these states count as failures in the exit code.
+FAILURES = "failed", "timeout", "memory", "crashed"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method so far: the mean of the study's measure over its finished cells."""
+
+    method: str
+    value: float
+    cells: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known while a study runs.
+
+    ``done`` of ``total`` cells have a record; ``left`` is the time left in seconds, None while
+    nobody knows; ``leaderboard`` has the best method first.
+    """
+
+    done: int
+    total: int
+    left: float | None
+    leaderboard: tuple[Standing, ...]
+
+    @property
+    def best(self) -> Standing | None:
+        """The leading method."""
+        return self.leaderboard[0] if self.leaderboard else None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: ``counts`` of records by status, ``remaining`` cells without one.
+
+    ``done_now`` cells were done in this run, the others were there before. ``interrupted`` says
+    that someone stopped it, ``out_of_time`` that the time limit did.
+    """
+
+    counts: Mapping[str, int]
+    remaining: int
+    done_now: int
+    seconds: float
+    interrupted: bool = False
+    out_of_time: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What a person should know, "" if all cells are as they should be."""
+        parts = []
+        if self.remaining:
+            why = "Interrupted" if self.interrupted else "The time is up"
+            total = self.remaining + sum(self.counts.values())
+            parts.append(
+                f"{why}: {total - self.remaining} of {total} cells are finished. Run the same "
+                f"command again to go on from here."
+            )
+        other = [f"{n} {status}" for status, n in self.counts.items() if status != "ok" and n]
+        if other:
+            parts.append(f"Cells without a result: {', '.join(other)}; the records say why.")
+        return " ".join(parts)
+
+    @property
+    def exit_code(self) -> int:
+        """0, 4 if some cells failed, 5 if none is ok, 130 if someone stopped the run."""
+        if self.interrupted:
+            return 130
+        if not self.counts.get("ok", 0):
+            return 5
+        return 4 if any(self.counts.get(status, 0) for status in FAILURES) else 0
+
+
+class Tally:
+    """Counts records as they come."""
+
+    def __init__(self, total: int, measure: str, workers: int) -> None:
+        self.total, self.measure, self.workers = total, measure, workers
+        self.counts: Counter[str] = Counter()
+        self.values: dict[str, list[float]] = {}
+        self.seconds: dict[tuple[str, str], list[float]] = {}
+        self.begin, self.done_now = time.monotonic(), 0
+
+    def known(self, records: Iterable[dict[str, Any]]) -> None:
+        """Count records of earlier runs."""
+        for record in records:
+            self._count(record)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Count a new record."""
+        self.done_now += 1
+        self._count(record)
+
+    def _count(self, record: dict[str, Any]) -> None:
+        self.counts[record["status"]] += 1
+        value = record["metrics"].get(self.measure)
+        if record["status"] == "ok" and value is not None:
+            self.values.setdefault(record["method"], []).append(value)
+        place = record["dataset"], record["method"]
+        self.seconds.setdefault(place, []).append(record["seconds"])
+
+    def view(self, waiting: Iterable[tuple[str, str]]) -> Progress:
+        """Return the progress, given (data set, method) of the cells still to do."""
+        standings = [
+            Standing(method, sum(values) / len(values), len(values))
+            for method, values in self.values.items()
+        ]
+        board = tuple(sorted(standings, key=lambda s: (s.value, -s.cells)))
+        return Progress(sum(self.counts.values()), self.total, self._left(waiting), board)
+
+    def _left(self, waiting: Iterable[tuple[str, str]]) -> float | None:
+        """Return the seconds left: each cell takes as long as its method did on that data set."""
+        spent = [second for seconds in self.seconds.values() for second in seconds]
+        if not spent:
+            return None
+        usual = sum(spent) / len(spent)
+        known = {place: sum(seconds) / len(seconds) for place, seconds in self.seconds.items()}
+        return sum(known.get(place, usual) for place in waiting) / self.workers
+
+    def outcome(self, *, interrupted: bool, out_of_time: bool) -> Outcome:
+        """Return how it ended."""
+        return Outcome(
+            dict(self.counts),
+            self.total - sum(self.counts.values()),
+            self.done_now,
+            time.monotonic() - self.begin,
+            interrupted,
+            out_of_time,
+        )
