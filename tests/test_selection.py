@@ -11,9 +11,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from outcode import OutputCodeClassifier, loo, selection
+from outcode import OutputCodeClassifier, SingleBinaryClassifier, loo, selection
 from outcode.machines import SVM, LeastSquares
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
 
@@ -273,3 +274,22 @@ def expected_failures(estimator):
 )
 def test_scikit_learn_conventions(estimator, check):
     assert check(estimator) is None
+
+
+@pytest.mark.parametrize(
+    "estimator", [SingleBinaryClassifier("identity", folds=None), SVC()], ids=["sbc", "svc"]
+)
+def test_greedy_search_of_a_classifier_with_gamma_and_C_of_its_own(estimator):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::2], y[::2]
+    folds = list(StratifiedKFold(3).split(X, y))
+    search = GreedySearch(estimator, cv=folds, sigma=1.0, patience=1).fit(X, y)
+    table = search.results_
+    for j in (0, len(table["C"]) - 1):
+        clf = clone(estimator).set_params(gamma=table["gamma"][j], C=table["C"][j])
+        scores = [clone(clf).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
+        assert table["mean_score"][j] == pytest.approx(np.mean(scores))
+    assert set(search.best_params_) == {"gamma", "C"}
+    assert search.best_estimator_.get_params()["C"] == search.best_params_["C"]
+    assert table["sigma"][0] == pytest.approx(1.0)
+    assert search.score(X, y) > 0.9

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
 from outcode import decoders, kernels, machines
-from outcode._checks import Array, row_weights
+from outcode._checks import Array
 from outcode.classifier import stratified_folds
 from outcode.parallel import thread_map
 from outcode.progress import progress
-from outcode.selection.searches import _classes, _Search, _values
+from outcode.selection.searches import _Search, _values
 from outcode.selection.trainings import Part, Problem
 
 #: The paper's grid ([LZCX16] section 4.2).
@@ -59,6 +59,8 @@ class JointSearchCV(_Search):
     ['machine__lambda1', 'machine__lambda2']
     """
 
+    searched = ("lambda1", "lambda2")
+
     def __init__(
         self,
         estimator: Any,
@@ -76,23 +78,8 @@ class JointSearchCV(_Search):
         self.refit = refit
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JointSearchCV:
-        """Try the settings, and fit the estimator with the best on all rows."""
-        machine = _joint_machine(self.estimator)
-        rows, labels = self._check_rows(X, y, machine)
-        weight = row_weights(sample_weight, len(labels))
-        self.classes_ = _classes(labels, weight)
-        self.__dict__.pop("best_estimator_", None)  # of an earlier fit
-        best = self.best_index_ = self._search(Problem(self.estimator, rows, labels, weight))
-        self.best_score_ = float(self.results_["mean_score"][best])
-        chosen = {name: float(self.results_[name][best]) for name in ("lambda1", "lambda2")}
-        self.best_params_ = {f"machine__{name}": value for name, value in chosen.items()}
-        if self.refit:
-            self.best_estimator_ = clone(self.estimator)
-            self.best_estimator_.set_params(machine=machine.set_params(**chosen))
-            extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-            self.best_estimator_.fit(X, y, **extra)
-        return self
+    def _machine(self) -> tuple[Any, str]:
+        return _joint_machine(self.estimator), "machine__"
 
     def _search(self, problem: Problem) -> int:
         grid = GRID.tolist()
@@ -112,7 +99,9 @@ class JointSearchCV(_Search):
             found = np.array(thread_map(fold, parts, problem.n_jobs))  # (folds, settings, 3)
         self.results_ = _results(settings, found)
         size = self.results_["lambda2"], self.results_["lambda1"]
-        return int(np.lexsort((-size[0], -size[1], -self.results_["mean_score"].round(12)))[0])
+        best = int(np.lexsort((-size[0], -size[1], -self.results_["mean_score"].round(12)))[0])
+        self.best_score_ = float(self.results_["mean_score"][best])
+        return best
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the held-out error over lambda1 and lambda2 as a picture; returns the axes."""

@@ -11,13 +11,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import machines
-from outcode._checks import Array, positive, row_weights
+from outcode._checks import Array, class_labels, positive, require_classes, row_weights
 from outcode.progress import progress
-from outcode.selection.trainings import Problem, Trainings, median_gamma
+from outcode.selection.trainings import Plain, Problem, Trainings, median_gamma
 
 #: gamma times the median distance, of the values tried when none are given.
 FACTORS = 2.0 ** np.arange(-5, 6)
@@ -34,8 +33,11 @@ def _has_proba(search: Any) -> bool:
 class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """What the searches share: the data at the door, the refit, and the fitted model's verbs.
 
-    A subclass defines ``_search``, which fills ``results_`` and returns the place of the best.
+    A subclass defines ``_search``, which fills ``results_`` and returns the place of the best, and
+    says in ``searched`` what is chosen: columns of ``results_`` that are parameters of the machine.
     """
+
+    searched: tuple[str, ...] = ("gamma", "C")
 
     estimator: Any
     refit: bool
@@ -49,21 +51,20 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Try the settings, and fit the estimator with the best on all rows."""
-        machine = _kernel_machine(self.estimator)
+        machine, prefix = self._machine()
         rows, labels = self._check_rows(X, y, machine)
         weight = row_weights(sample_weight, len(labels))
-        self.classes_ = _classes(labels, weight)
+        self.classes_, index = class_labels(labels)
+        require_classes(self.classes_, index, weight)
         self.__dict__.pop("best_estimator_", None)  # of an earlier fit
-        best = self.best_index_ = self._search(Problem(self.estimator, rows, labels, weight))
+        best = self.best_index_ = self._search(self._problem(rows, labels, weight))
         self.best_params_ = {
-            f"machine__{name}": float(self.results_[name][best])
-            for name in ("gamma", "C")
+            prefix + name: float(self.results_[name][best])
+            for name in self.searched
             if np.isfinite(self.results_[name][best])
         }
         if self.refit:
-            chosen = {key.removeprefix("machine__"): v for key, v in self.best_params_.items()}
-            self.best_estimator_ = clone(self.estimator)
-            self.best_estimator_.set_params(machine=machine.set_params(**chosen))
+            self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
             extra = {} if sample_weight is None else {"sample_weight": sample_weight}
             self.best_estimator_.fit(X, y, **extra)
         return self
@@ -81,7 +82,14 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return the probabilities of the best estimator."""
         return self._best().predict_proba(X)
 
-    def _search(self, problem: Problem) -> int:
+    def _machine(self) -> tuple[Any, str]:
+        """Return what is searched over, and what its parameters begin with in the estimator."""
+        return _kernel_machine(self.estimator), "machine__"
+
+    def _problem(self, X: Any, y: Array, weight: Array) -> Any:
+        return Problem(self.estimator, X, y, weight)
+
+    def _search(self, problem: Any) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define _search()")
 
     def _best(self) -> Any:
@@ -99,7 +107,6 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             accept_sparse=False if pairwise else "csr",
             dtype=None if pairwise else np.float64,
         )
-        check_classification_targets(y)
         return X, np.asarray(y)
 
     def _axes(self, ax: Any) -> Any:
@@ -239,7 +246,8 @@ class GreedySearch(_Search):
 
     Parameters
     ----------
-    estimator : OutputCodeClassifier with a kernel machine
+    estimator : OutputCodeClassifier with a kernel machine, which shares one matrix of distances, or
+        any classifier with ``kernel``, ``gamma`` and ``C`` (SingleBinaryClassifier, SVC), refitted
     cv : number of folds (the paper takes ten), splitter or iterable of (train, test)
     sigma : where to start; None is the data's own scale, 1 the paper's
     C : where to start
@@ -272,7 +280,16 @@ class GreedySearch(_Search):
         self.refit = refit
         self.verbose = verbose
 
-    def _search(self, problem: Problem) -> int:
+    def _machine(self) -> tuple[Any, str]:
+        if hasattr(self.estimator, "machine") or not hasattr(self.estimator, "kernel"):
+            return super()._machine()
+        return self.estimator, ""
+
+    def _problem(self, X: Any, y: Array, weight: Array) -> Any:
+        plain = not hasattr(self.estimator, "machine")
+        return Plain(self.estimator, X, y, weight) if plain else super()._problem(X, y, weight)
+
+    def _search(self, problem: Any) -> int:
         trainings = _folds(problem, self.cv)
         self.n_splits_ = len(trainings.parts)
         rows: dict[tuple[float, float], dict[str, float]] = {}
@@ -299,7 +316,7 @@ class GreedySearch(_Search):
         self.best_score_ = float(self.results_["mean_score"][best])
         return best
 
-    def _gamma(self, problem: Problem) -> float | None:
+    def _gamma(self, problem: Any) -> float | None:
         """Return where gamma starts, None for a kernel without one."""
         kernel = problem.machine.kernel
         if not _has_gamma(kernel):
@@ -334,22 +351,6 @@ def _kernel_machine(estimator: Any) -> Any:
     return machine
 
 
-def _classes(y: Array, weight: Array) -> Array:
-    """Return the sorted labels, at least two, each with some weight."""
-    classes, labels = np.unique(y, return_inverse=True)
-    mass = np.bincount(labels.ravel(), weights=weight)
-    if len(classes) < 2:
-        raise ValueError(
-            f"The labels hold only one class ({classes[0]!r}): a search needs at least two classes."
-        )
-    if np.any(mass <= 0):
-        raise ValueError(
-            f"Every row of class {classes[int(np.argmin(mass))]!r} has weight zero: drop those "
-            f"rows, or give at least one row of each class a positive weight."
-        )
-    return classes
-
-
 def _has_gamma(kernel: Any) -> bool:
     return isinstance(kernel, str) and kernel not in WITHOUT_GAMMA
 
@@ -372,10 +373,9 @@ def _values(given: Any, name: str, own: float | None) -> list[float | None]:
     return [*values]
 
 
-def _folds(problem: Problem, cv: Any) -> Trainings:
+def _folds(problem: Any, cv: Any) -> Any:
     splitter = check_cv(cv, problem.y, classifier=True)
-    splits = list(splitter.split(problem.X, problem.y))
-    return Trainings(problem, [problem.part(train, test) for train, test in splits])
+    return problem.trainings(list(splitter.split(problem.X, problem.y)))
 
 
 def _table(

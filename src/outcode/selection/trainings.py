@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,11 +140,13 @@ class Problem:
         seed = int(rng.randint(2**31 - 1))
         return Part(train, test, classes, labels, code, targets, weight, seed)
 
+    def trainings(self, splits: Iterable[tuple[Array, Array]]) -> Trainings:
+        """Return the trainings of some splits into training and test rows."""
+        return Trainings(self, [self.part(train, test) for train, test in splits])
+
     def take(self, rows: Array, train: Array) -> Any:
         """Return some rows as a decoder sees them."""
-        if get_tags(self.machine).input_tags.pairwise:
-            return self.X[np.ix_(rows, train)]
-        return self.X[rows]
+        return _rows(self.machine, self.X, rows, train)
 
     def store(self, gamma: float | None, parts: Sequence[Part]) -> grams.Gram:
         """Return the Gram store of all rows, those of a class together if a code has zeros.
@@ -274,10 +276,67 @@ class Trainings:
         """Return the held-out accuracies of one setting, as a row of the table."""
         started = time.perf_counter()
         scores = [self.problem.accuracy(*trained) for trained in self.at(gamma, C)]
-        splits = {f"split{k}_score": score for k, score in enumerate(scores)}
-        row = {"mean_score": float(np.mean(scores)), "std_score": float(np.std(scores)), **splits}
-        return {**_setting(gamma, C), **row, "seconds": time.perf_counter() - started}
+        return _scored(gamma, C, scores, started)
 
 
 def _setting(gamma: float | None, C: float | None) -> dict[str, float]:
     return {"gamma": np.nan if gamma is None else gamma, "C": np.nan if C is None else C}
+
+
+# --- classifiers that are no bank of machines: fitted anew ---
+
+
+@dataclass
+class Plain:
+    """The user's rows for a classifier with ``kernel``, ``gamma`` and ``C`` of its own."""
+
+    estimator: Any
+    X: Any
+    y: Array
+    weight: Array
+
+    @property
+    def machine(self) -> Any:
+        """What has the parameters."""
+        return self.estimator
+
+    def trainings(self, splits: Iterable[tuple[Array, Array]]) -> Refits:
+        """Return the trainings of some splits into training and test rows."""
+        return Refits(self, list(splits))
+
+
+@dataclass
+class Refits:
+    """The classifier fitted on each part, one setting after the other."""
+
+    problem: Plain
+    parts: Sequence[tuple[Array, Array]]
+
+    def accuracy(self, gamma: float | None, C: float | None) -> dict[str, float]:
+        """Return the held-out accuracies of one setting, as a row of the table."""
+        started = time.perf_counter()
+        given = {name: value for name, value in (("gamma", gamma), ("C", C)) if value is not None}
+        scores = [self._score(given, *part) for part in self.parts]
+        return _scored(gamma, C, scores, started)
+
+    def _score(self, given: dict[str, float], train: Array, test: Array) -> float:
+        problem = self.problem
+        clf = clone(problem.estimator).set_params(**given)
+        taught = {} if np.all(problem.weight == 1.0) else {"sample_weight": problem.weight[train]}
+        clf.fit(_rows(clf, problem.X, train, train), problem.y[train], **taught)
+        right = clf.predict(_rows(clf, problem.X, test, train)) == problem.y[test]
+        weight = problem.weight[test]
+        return float(np.average(right, weights=weight if weight.any() else None))
+
+
+def _rows(estimator: Any, X: Any, rows: Array, train: Array) -> Any:
+    """Return some rows, of a precomputed kernel their values against the training rows."""
+    return X[np.ix_(rows, train)] if get_tags(estimator).input_tags.pairwise else X[rows]
+
+
+def _scored(
+    gamma: float | None, C: float | None, scores: Sequence[float], started: float
+) -> dict[str, float]:
+    splits = {f"split{k}_score": score for k, score in enumerate(scores)}
+    row = {"mean_score": float(np.mean(scores)), "std_score": float(np.std(scores)), **splits}
+    return {**_setting(gamma, C), **row, "seconds": time.perf_counter() - started}
