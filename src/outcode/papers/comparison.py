@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array
+from outcode.study import Progress, Store, Study, run
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,27 @@ def side_by_side(figures: Sequence[Figure], corner: str = "data", digits: int = 
     lines = [
         [row, *(_cell(cells.get((row, column)), digits) for column in columns)] for row in rows
     ]
-    complete = [row for row in rows if all(_both(cells.get((row, c))) for c in columns)]
+    printed = {figure.column for figure in figures if figure.paper is not None}
+    complete = [r for r in rows if all(_known(cells.get((r, c)), c in printed) for c in columns)]
     if complete:
         means = [_mean([cells[row, column] for row in complete]) for column in columns]
         lines.append([f"mean of {len(complete)}", *(_cell(mean, digits) for mean in means)])
     return markdown([corner, *columns], lines)
 
 
-def _both(figure: Figure | None) -> bool:
-    return figure is not None and figure.paper is not None and figure.ours is not None
+def _known(figure: Figure | None, printed: bool) -> bool:
+    """Return whether ours is known, and the paper's where it prints this column."""
+    return figure is not None and figure.ours is not None and (figure.paper is not None) == printed
 
 
 def _mean(figures: Sequence[Figure]) -> Figure:
-    paper = float(np.mean([figure.paper for figure in figures]))
-    ours = float(np.mean([figure.ours for figure in figures]))
+    paper, ours = _average([f.paper for f in figures]), _average([f.ours for f in figures])
     return Figure("mean", figures[0].column, paper, ours)
+
+
+def _average(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
 
 
 def _cell(figure: Figure | None, digits: int) -> str:
@@ -109,17 +116,26 @@ def beside(ours: float | None, paper: float | None, digits: int = 2) -> str:
     return f"{shown[0]} ({shown[1]}) {ours - paper:+.{digits}f}"
 
 
-def run_study(study: Any, setting: Setting) -> list[dict[str, Any]]:
-    """Run a study, or go on with it, and return its records."""
-    from outcode.study import Store, run
+def run_studies(studies: Iterable[Study], setting: Setting) -> list[dict[str, Any]]:
+    """Run studies one after the other, or go on with them, and return their records.
 
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(setting.store or Path(folder) / "cells.db", study.meta())
-        run(study, store, n_jobs=setting.n_jobs, on_record=_line if setting.verbose else None)
-        return store.records(cell.key for cell in study.cells())
+    A study for each data set: a run cut short has whole rows of a table.
+    """
+    records = []
+    said = _line if setting.verbose else None
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store(setting.store or Path(folder) / "cells.db") as store,
+    ):
+        for study in studies:
+            outcome = run(study, store, n_jobs=setting.n_jobs, on_record=said)
+            records += store.records(study.keys())
+            if outcome.interrupted:
+                break
+    return records
 
 
-def _line(record: Mapping[str, Any], view: Any) -> None:
+def _line(record: Mapping[str, Any], view: Progress) -> None:
     error = record["metrics"].get("error")
     result = record["status"] if error is None else f"error {100 * error:.2f} %"
     place = f"{record['dataset']}, {record['method']}, fold {record['fold']}"
