@@ -16,24 +16,21 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import clarabel
 import numpy as np
 from columns import split
 from scipy import sparse
-from scipy.optimize import minimize
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
 from outcode import OutputCodeClassifier
 from outcode.machines import SVM
+from outcode.papers.cs02 import RUNS, SIZES, by_slsqp, by_spoc, dual, quadrants, timed
 from outcode.spoc import SPOC
 
-SIZES = (10, 25, 50, 100, 150, 200, 250)
-RUNS = 3
 #: data set, beta, gamma; features are scaled to [0, 1]
 SETTINGS = (
     ("satimage", 1.0, 8.0),
@@ -41,9 +38,6 @@ SETTINGS = (
     ("letter", 1.0, 8.0),
     ("letter", 0.1, 16.0),
 )
-#: Seconds after which SLSQP is cut off.
-LIMIT = 60.0
-
 #: kernlab's C is 1 / beta: it minimises 1/2 sum_r |M_r|^2 + C sum_i xi_i, C times our objective,
 #: and its ``alpha`` is our ``dual_coef_``. It makes no probabilities here, and no fitted values.
 KERNLAB = """
@@ -61,65 +55,13 @@ cat(spent, mean(as.character(found) != as.character(test[, d + 1])), "\\n")
 """
 
 
-def timed(function):
-    """Return the seconds a call takes, and what it returns."""
-    start = time.perf_counter()
-    value = function()
-    return time.perf_counter() - start, value
-
-
 # --- Figure 5 ---
 
 
-def quadrants(m, seed):
-    """m points uniform over [-1, 1]^2, labelled by their quadrant."""
-    rng = np.random.RandomState(seed)
-    X = rng.uniform(-1, 1, (m, 2))
-    X[:4] = np.abs(X[:4]) * [[-1, -1], [-1, 1], [1, -1], [1, 1]]  # no quadrant empty
-    return X, 2 * (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
-
-
-def dual(X, labels, beta):
-    """Return P, q, constant and A of  min 1/2 eta'P eta + q'eta + constant, A eta = 1  (Eq. 25)."""
-    m = len(X)
-    own = np.eye(4)[labels].ravel()
-    P = np.kron(X @ X.T / beta, np.eye(4))
-    sums = sparse.kron(sparse.identity(m), np.ones((1, 4)))
-    return P, -P @ own - (1.0 - own), 0.5 * own @ P @ own, sums
-
-
-class LateError(Exception):
-    """The time is up."""
-
-
-def by_slsqp(X, labels, beta):
-    P, q, constant, sums = dual(X, labels, beta)
-    A, start, until = sums.toarray(), np.eye(4)[labels].ravel(), time.perf_counter() + LIMIT
-
-    def value(v):
-        if time.perf_counter() > until:
-            raise LateError
-        return 0.5 * v @ P @ v + q @ v
-
-    try:
-        found = minimize(
-            value,
-            start,
-            jac=lambda v: P @ v + q,
-            bounds=[(0, None)] * len(q),
-            constraints={"type": "eq", "fun": lambda v: A @ v - 1.0, "jac": lambda v: A},
-            method="SLSQP",
-            options={"maxiter": 200, "ftol": 1e-6},
-        )
-    except LateError:
-        return np.nan
-    return -(found.fun + constant)
-
-
-def by_clarabel(X, labels, beta):
-    P, q, constant, sums = dual(X, labels, beta)
+def by_clarabel(X, labels):
+    P, q, constant, sums = dual(X, labels)
     m, size = len(X), len(q)
-    A = sparse.vstack([sums, -sparse.identity(size)], format="csc")
+    A = sparse.vstack([sparse.csc_matrix(sums), -sparse.identity(size)], format="csc")
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     cones = [clarabel.ZeroConeT(m), clarabel.NonnegativeConeT(size)]
@@ -128,18 +70,14 @@ def by_clarabel(X, labels, beta):
     return -(solver.solve().obj_val + constant)
 
 
-def by_spoc(X, labels, beta):
-    return SPOC("linear", beta=beta, tol=1e-3, folds=None).fit(X, labels).objective_
-
-
 def figure_5(skip_slow):
     print("\n### Four quadrants, linear kernel, beta = 1: mean of 3 problems, SLSQP on the first\n")
     print("| m | SPOC ms | Clarabel ms | x | SLSQP ms | x | objective: SPOC | Clarabel |")
     print("|---|---|---|---|---|---|---|---|")
     for _ in range(5):
-        by_spoc(*quadrants(20, 0), 1.0)  # compile before the clock
+        by_spoc(*quadrants(20, 0))  # compile before the clock
     for m in SIZES:
-        problems = [(*quadrants(m, seed), 1.0) for seed in range(RUNS)]
+        problems = [quadrants(m, seed) for seed in range(RUNS)]
         ours = [min(timed(lambda p=p: by_spoc(*p)) for _ in range(3)) for p in problems]
         theirs = [timed(lambda p=p: by_clarabel(*p)) for p in problems]
         (spoc, value), (peer, same) = np.mean(ours, axis=0), np.mean(theirs, axis=0)

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import codes, decoders, dichotomies, machines
 from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
+from outcode.scores import ByScores
 
 
 def _decoder_has_proba(clf: OutputCodeClassifier) -> bool:
@@ -32,7 +33,7 @@ def _decoder_has_proba(clf: OutputCodeClassifier) -> bool:
     return True
 
 
-class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
+class OutputCodeClassifier(ByScores, BaseEstimator):
     """Learn many classes with binary machines.
 
     Parameters
@@ -128,16 +129,6 @@ class OutputCodeClassifier(ClassifierMixin, BaseEstimator):
         """Return the (n_samples, n_dichotomies) margins of the machines."""
         check_is_fitted(self, "decoder_")
         return np.asarray(self.machine_.margins(self._check_rows(X)))
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), > 0: class 1."""
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class with the largest score, the first of equals."""
-        best = np.argmax(self._scores(X), axis=1)
-        return self.classes_[best]
 
     @available_if(_decoder_has_proba)
     def predict_proba(self, X: Any) -> Array:

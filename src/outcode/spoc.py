@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,6 +27,7 @@ from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.gram import Gram
 from outcode.machines.kernel import KernelMachine
 from outcode.parallel import single_blas
+from outcode.scores import ByScores
 
 #: What is added to the kernel.
 SHIFTS = {"none": 0.0, "kernel": 1.0}
@@ -46,7 +46,7 @@ def _has_proba(clf: SPOC) -> bool:
     return True
 
 
-class SPOC(ClassifierMixin, KernelMachine):
+class SPOC(ByScores, KernelMachine):
     """One kernel machine for all classes: multiclass support vectors.
 
     Minimises  beta/2 sum_r |M_r|^2 + sum_i c_i xi_i  subject to  M_{y_i}.x_i - M_r.x_i >= 1 - xi_i
@@ -150,16 +150,6 @@ class SPOC(ClassifierMixin, KernelMachine):
         weight = self._start(np.asarray(y), sample_weight)
         self.kernel_, self.gram_dtype_, self.n_features_in_ = None, store.dtype, len(store)
         return self._train(self._gram_solver(store), weight, None)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), > 0: class 1."""
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class with the largest score, the first of equals."""
-        best = np.argmax(self._scores(X), axis=1)
-        return self.classes_[best]
 
     @available_if(_has_proba)
     def predict_proba(self, X: Any) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -34,6 +34,7 @@ from outcode.sbc.extensions import (
     as_weights,
     prior_weights,
 )
+from outcode.scores import ByScores
 
 
 class Expansion(KernelMachine):
@@ -72,7 +73,7 @@ def _has_temperature(clf: SingleBinaryClassifier) -> bool:
     return True
 
 
-class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
+class SingleBinaryClassifier(ByScores, BaseEstimator):
     """All classes in one binary problem. [EPY08]
 
     Minimises  1/2 |w|^2 + sum_i C_i sum_r max(0, 1 - y_ir (w . phi_r(x_i) + b))  (Eq. 1), y_ir = +1
@@ -219,16 +220,6 @@ class SingleBinaryClassifier(ClassifierMixin, BaseEstimator):
         self.kernel_bound_ = float(learned.weights.sum() * basis.diagonal(0, 1, 2).max())
         self._read(X, labels, weight, problem, int(rng.randint(2**31 - 1)))
         return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), > 0: class 1."""
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class with the largest score, the first of equals."""
-        best = np.argmax(self._scores(X), axis=1)
-        return self.classes_[best]
 
     @available_if(_has_temperature)
     def predict_proba(self, X: Any) -> Array:

@@ -1,0 +1,29 @@
+"""From class scores to a class: what every classifier here does the same way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from outcode._checks import Array
+
+
+class ByScores(ClassifierMixin):
+    """A classifier whose ``_scores(X)`` are (n_samples, n_classes), larger is better."""
+
+    classes_: Array
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the (n_samples, n_classes) scores; for two classes (n_samples,), > 0: class 1."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class with the largest score, the first of equals."""
+        best = np.argmax(self._scores(X), axis=1)
+        return self.classes_[best]
+
+    def _scores(self, X: Any) -> Array:
+        raise NotImplementedError(f"{type(self).__name__} must define _scores()")
