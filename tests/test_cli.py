@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,7 +14,8 @@ import time
 import numpy as np
 import pytest
 
-from outcode import cli
+from outcode import cli, terminal
+from outcode import load as outcode_load
 
 ENVIRONMENT = {**os.environ, "OUTCODE_DATA": ""}
 
@@ -85,6 +87,7 @@ def test_compare_fills_a_leaderboard_and_writes_a_report(capsys, flowers, tmp_pa
     assert "svc" in page  # the baselines join the methods named
     assert "lily" in page
     assert f"Report: {output}" in said
+    assert "has the lowest error on flowers" in said  # the report's first sentence
 
     code, _, said = inside(capsys, "compare", flowers, "--target", "species", *QUICK, "-o", output)
     assert code == 0
@@ -113,14 +116,15 @@ def test_dry_run_runs_nothing(capsys, flowers, tmp_path, monkeypatch):
 
 
 def test_a_cell_that_fails_is_told_and_counted(capsys, flowers, tmp_path):
-    given = ("--methods", "ova+hinge", "--folds", "2", "-j", "1", "--cell-timeout", "0.001s")
+    given = ("--methods", "svc", "--folds", "2", "-j", "1", "--cell-timeout", "0.001s")
     code, _, said = inside(capsys, "compare", flowers, *given, "-o", tmp_path / "r.html")
     assert code == 5
-    assert "timeout" in said
+    assert "svc, 2 x timeout: Stopped after 0.001 s" in said
+    assert "0 of 2" in said
     assert (tmp_path / "r.html").exists()
 
 
-def test_fit_then_predict_raw_rows(capsys, flowers, tmp_path):
+def test_fit_then_predict_raw_rows(capsys, flowers, tmp_path, monkeypatch):
     model, found = tmp_path / "m.oc", tmp_path / "found.csv"
     code, _, said = inside(capsys, "fit", flowers, "-t", "species", "-o", model)
     assert code == 0
@@ -150,10 +154,34 @@ def test_fit_then_predict_raw_rows(capsys, flowers, tmp_path):
     code, out, said = inside(capsys, "predict", model, flowers, "--target", "species")
     assert code == 0
     assert out.startswith("row,prediction\n1,")
-    assert "Error: 0.00 % (0 of 60 rows with a known class)" in said
+    assert "Wrong: 0 of 60 rows with a known class, an error of 0.00 %." in said
+    assert inside(capsys, "predict", model, flowers, "-t", "-1") == (0, out, said)
+
+    code, out, said = inside(capsys, "predict", model, flowers, "-t", "specie")
+    assert code == 3
+    assert "Did you mean 'species'" in said
+    assert not out  # told before the predictions, not after them
+
+    before = model.read_bytes(), flowers.read_bytes()
+    for output in (model, flowers):
+        code, _, said = inside(capsys, "predict", model, flowers, "-o", output)
+        assert code == 2
+        assert "would destroy it" in said
+    assert (model.read_bytes(), flowers.read_bytes()) == before
+
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="ascii")  # as under LC_ALL=C
+    monkeypatch.setattr(sys, "stdout", narrow)
+    fitted = outcode_load(model)
+    fitted.steps[-1][1].classes_ = np.array(["\u00e9", "\u6570", "z"])
+    monkeypatch.setattr("outcode.persistence.load", lambda path: fitted)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["predict", str(model), str(raw), "--proba"])
+    assert stop.value.code == 0
+    narrow.flush()
+    assert "p(\u6570)" in narrow.buffer.getvalue().decode("utf-8")
 
 
-def test_hostile_labels_come_out_harmless(capsys, tmp_path):
+def test_hostile_labels_come_out_harmless(capsys, tmp_path, monkeypatch):
     rng = np.random.RandomState(0)
     labels = ["=cmd|' /C calc'!A0", "\x1b[31mred", "<script>alert(1)</script>"]
     path = tmp_path / "hostile.csv"
@@ -166,7 +194,12 @@ def test_hostile_labels_come_out_harmless(capsys, tmp_path):
     code, out, _ = inside(capsys, "predict", model, path)
     assert code == 0
     assert "'=cmd" in out
+    assert "\x1b[31mred" in out  # a program gets the label as it is
     assert "\n1,=cmd" not in out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    code, out, _ = inside(capsys, "predict", model, path)
+    assert code == 0
+    assert "\n2,?[31mred\n" in out  # a terminal does not obey it
     code, _, said = inside(capsys, "compare", path, *QUICK, "-o", tmp_path / "r.html")
     assert code == 0
     assert "\x1b" not in said
@@ -230,7 +263,16 @@ def test_usage_mistakes(capsys, flowers, tmp_path):
         ("compare", flowers, "--time-limit", "soon"): "30s, 10m or 2h",
         ("compare", flowers, "-o", tmp_path / "report.pdf"): ".html",
         ("compare", flowers, "-o", tmp_path / "no" / "report.html"): "does not exist",
+        ("compare", flowers, "--time-limit", "0s"): "30s, 10m or 2h",
+        ("compare", flowers, "--seed", 2**32): "--seed",
+        ("compare", flowers, "--methods", ""): "Unknown method ''",
+        ("compare", flowers, "-o", flowers): "would destroy it",
+        ("fit", flowers, "-o", flowers): "would destroy it",
+        ("fit", flowers, "-m", "svc", "-o", tmp_path / "m.oc"): "scikit-learn's own",
+        ("fit", flowers, "-o", tmp_path / "no" / "model.oc"): "does not exist",
+        ("reproduce", "LZ05", "-o", tmp_path / "no" / "page.md"): "does not exist",
         ("code", "ova"): "--classes",
+        ("code", "dense", "-k", 10**5): "1000",
         ("code", "ovaa", "-k", "4"): "Did you mean 'ova'",
         ("reproduce", "LZ06"): "Did you mean",
         ("predict", tmp_path / "none.oc", flowers): "does not exist",
@@ -240,12 +282,26 @@ def test_usage_mistakes(capsys, flowers, tmp_path):
         assert code == 2, (arguments, said)
         assert words in said, (arguments, said)
         assert "Traceback" not in said
+        assert "rows" not in said  # told before the data are read
 
 
 def test_an_unknown_data_set_is_a_fault_of_the_data(capsys, data_dir):
     code, _, said = inside(capsys, "compare", "vehicel", "--data-dir", data_dir)
     assert code == 3
     assert "vehicle" in said
+
+
+def test_without_a_network_that_is_said(capsys, monkeypatch):
+    def unreachable(*_, **__):
+        raise socket.gaierror("no such host")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unreachable)
+    monkeypatch.delenv("OUTCODE_DATA", raising=False)
+    code, _, said = inside(capsys, "compare", "nosuchset")
+    assert code == 3
+    assert "URLError" in said
+    assert "check the name and the network" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_a_fault_of_the_program_has_no_traceback_but_with_debug(capsys, monkeypatch):
@@ -281,10 +337,118 @@ def test_code_shows_and_diagnoses(capsys, flowers, tmp_path):
     code, out, _ = inside(capsys, "code", "decoc", "--data", flowers, "-t", "species")
     assert code == 0
     assert "lily" in out
-    matrix.write_text("1,two\n")
-    code, _, said = inside(capsys, "code", matrix)
+    for wrong in ("1,two\n", "", "1,3\n-1,1\n", "1,-1\n1\n"):
+        matrix.write_text(wrong)
+        code, _, said = inside(capsys, "code", matrix)
+        assert code == 3
+        assert "mine.csv is no code" in said
+    code, _, said = inside(capsys, "code", tmp_path / "none.csv")
     assert code == 3
-    assert "mine.csv" in said
+    assert "No such file" in said
+
+
+def test_code_lists_what_methods_are_made_of(capsys):
+    code, out, _ = inside(capsys, "code")
+    assert code == 0
+    for name in ("bch", "likelihood", "ls", "spoc"):
+        assert name in out.replace(",", " ").split()
+
+
+def test_a_store_without_a_study_is_told_and_left_alone(capsys, tmp_path):
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    code, _, said = inside(capsys, "report", empty, "-o", tmp_path / "r.html")
+    assert code == 3
+    assert "empty.db holds no study" in said
+    assert not empty.stat().st_size
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_model_does_not_replace_a_device(capsys, flowers, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code, _, said = inside(capsys, "fit", flowers, "-m", "ova+hinge", "-j", 0, "-o", pipe)
+    assert code == 3
+    assert "no ordinary file" in said
+    assert pipe.is_fifo()
+
+
+def test_no_place_for_compiled_code(capsys, monkeypatch):
+    from outcode import commands
+
+    def broken():
+        raise RuntimeError("cannot cache function 'f': no locator available for file 'g.py'")
+
+    monkeypatch.setattr(commands, "doctor", broken)
+    code, _, said = inside(capsys, "doctor")
+    assert code == 2
+    assert "Set NUMBA_CACHE_DIR" in said
+
+
+def test_without_click_the_command_says_what_to_install():
+    script = "import sys; sys.modules['click'] = None; import outcode.cli"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == 'The command line needs more: pip install "outcode[app]".\n'
+
+
+def test_closed_streams_are_no_fault(monkeypatch):
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--version"])
+    opened = sys.stdin, sys.stdout, sys.stderr
+    for stream in opened:
+        stream.close()
+    assert not stop.value.code
+
+
+def test_errors_of_the_system_are_sentences(capsys, monkeypatch):
+    from outcode import commands
+
+    def full():
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(commands, "doctor", full)
+    code, _, said = inside(capsys, "doctor")
+    assert code == 3
+    assert said == "Error: The output: No space left on device.\n"
+
+
+def cell(key, method="a", status="ok", error=0.25):
+    metrics = {"error": error, "log_loss": None, "fit_seconds": 1.0} if status == "ok" else {}
+    return {
+        **{"key": key, "dataset": "d", "fold": 0, "method": method, "status": status},
+        **{"reason": None if status == "ok" else "Too slow.", "metrics": metrics},
+    }
+
+
+def test_a_cell_tried_again_counts_once_on_the_leaderboard(capsys):
+    board = terminal.Leaderboard(["a", "b"], 2)
+    board.take([cell("1", "a", "timeout"), cell("2", "b", error=0.5)])
+    assert list(board.reasons()) == ["a, 1 x timeout: Too slow."]
+    assert [row[0] for row in board.table()] == ["method", "b", "a"]
+    board.add(cell("1", "a"), 3.0)
+    assert capsys.readouterr().err == "[2/2] d fold 0 a: 25.00 %; best so far a; 3 s left\n"
+    assert not list(board.reasons())
+    assert [row[-1] for row in board.table()] == ["cells", "1", "1"]
+    assert board.table()[1][:2] == ["a", "25.00 %"]
+
+
+def test_a_narrow_terminal_folds_names_and_no_numbers():
+    from rich.console import Console
+
+    name = "exhaustive+bradley-terry"
+    board = terminal.Leaderboard([name, "b"], 2)
+    board.take([cell("1", name, error=0.125), cell("2", "b", "memory")])
+    console = Console(width=50, file=io.StringIO())
+    console.print(board._table())
+    shown = console.file.getvalue()
+    for whole in ("12.50 %", "1.00 s", "0 of 1", "log loss"):
+        assert whole in shown
+    assert "\u2026" not in shown
+    assert max(map(len, shown.splitlines())) <= 50
 
 
 def test_doctor_says_what_is_there(capsys):

@@ -219,7 +219,7 @@ def test_dry_run_foresees_cells_and_grows_with_rows():
     assert found.seconds == pytest.approx(10 * (sleeper.seconds + failing.seconds) / 2)
     assert found.memory > 2 * 2**28
     assert "An estimate" in str(found)
-    assert "20 cells on 2 processes" in str(found)
+    assert "20 cells, 2 at a time" in str(found)
 
 
 def test_dry_run_extrapolates_by_the_power_seen():

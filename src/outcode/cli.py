@@ -6,13 +6,18 @@ failed, 5 all of them failed, 130 interrupted.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import click
+try:
+    import click
+except ImportError:
+    print('The command line needs more: pip install "outcode[app]".', file=sys.stderr)
+    sys.exit(2)
 
 from outcode import __version__
 
@@ -30,14 +35,20 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # not generic in old
         """Return the value in the smallest unit."""
         if not isinstance(value, str):
             return value
-        match = re.fullmatch(r"([\d.]+)\s*([a-z]?)(?:i?b)?", value.strip().lower())
-        try:
-            assert match is not None
-            return float(match[1]) * self.units[match[2]]
-        except (AssertionError, KeyError, ValueError):
+        match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]?)(?:i?b)?", value.strip().lower(), re.A)
+        unit = self.units.get(match[2]) if match else None
+        if match is None or unit is None or not float(match[1]):
             self.fail(f"{value!r} is no {self.name}: write it like {self.example}.", param, ctx)
+        return float(match[1]) * unit
 
 
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Of everything random: the same seed gives the same numbers.",
+)
 DURATION = Quantity("time", TIMES, "30s, 10m or 2h")
 BYTES = Quantity("size", UNITS, "500MB or 4GB")
 
@@ -54,13 +65,22 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 TEXT = options(
-    click.option("--delimiter", help="Of a text file, where it is not seen."),
-    click.option("--encoding", help="Of a text file, if not UTF-8: latin-1, cp1252, ..."),
+    click.option("--delimiter", help="Between the cells of a text file, if not seen."),
+    click.option("--encoding", help="Of a text file, if not UTF-8: cp1252, ..."),
+)
+SCALE = click.option(
+    "--scale",
+    type=click.Choice(["standard", "unit", "none"]),
+    default="standard",
+    show_default=True,
+    help="Numeric columns: mean 0 and deviation 1, or from 0 to 1, on the training rows.",
 )
 DATA = options(
     click.option("--target", "-t", help="Column to predict: name or position; else the last."),
     TEXT,
-    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave this column out."),
+    click.option(
+        "--drop", multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."
+    ),
     click.option(
         "--data-dir",
         type=click.Path(exists=True, file_okay=False),
@@ -69,7 +89,12 @@ DATA = options(
     ),
 )
 RUNNING = options(
-    click.option("--n-jobs", "-j", type=int, help="Worker processes; all cores by default."),
+    click.option(
+        "--n-jobs",
+        "-j",
+        type=int,
+        help="Worker processes; all cores by default, 0 for none but this one.",
+    ),
     click.option("--time-limit", type=DURATION, help="Stop the study after this time, e.g. 10m."),
     click.option("--cell-timeout", type=DURATION, help="Give up a cell after this time, e.g. 60s."),
     click.option("--memory-limit", type=BYTES, help="Give up a cell above this size, e.g. 4GB."),
@@ -88,7 +113,12 @@ def cli() -> None:
 @cli.command()
 @click.argument("sources", nargs=-1, metavar="[FILE|NAME]...")
 @DATA
-@click.option("--methods", "-m", help="Comma-separated, e.g. ovo+likelihood,bch+llw,spoc.")
+@click.option(
+    "--methods",
+    "-m",
+    metavar="NAMES",
+    help="Comma-separated, e.g. ovo+likelihood,bch+llw+ls,spoc; `outcode code` lists the parts.",
+)
 @click.option(
     "--preset",
     type=click.Choice(["quick", "standard", "full"]),
@@ -96,16 +126,22 @@ def cli() -> None:
     show_default=True,
     help="Which methods, where --methods is not given.",
 )
-@click.option("--folds", type=click.IntRange(2), default=5, show_default=True)
-@click.option("--repeats", type=click.IntRange(1), default=1, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
-    "--scale",
-    type=click.Choice(["standard", "unit", "none"]),
-    default="standard",
+    "--folds",
+    type=click.IntRange(2),
+    default=5,
     show_default=True,
-    help="Numeric columns: mean 0 and deviation 1, or from 0 to 1, on the training rows.",
+    help="Parts of the rows, each tested once.",
 )
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How often the rows are parted anew.",
+)
+@SEED
+@SCALE
 @RUNNING
 @click.option(
     "--output",
@@ -134,12 +170,18 @@ def compare(command: str, /, **choices: Any) -> int:
     return commands.compare(command, **choices)
 
 
-@cli.command()
+@cli.command(short_help="Fit one method on a whole file and keep the model.")
 @click.argument("source", metavar="FILE|NAME")
 @DATA
-@click.option("--method", "-m", default="ovo+likelihood", show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--scale", type=click.Choice(["standard", "unit", "none"]), default="standard")
+@click.option(
+    "--method",
+    "-m",
+    default="ovo+likelihood",
+    show_default=True,
+    help="As in `compare`; `outcode code` lists the parts.",
+)
+@SEED
+@SCALE
 @click.option("--n-jobs", "-j", type=int, help="Threads; all cores by default.")
 @click.option(
     "--output",
@@ -156,12 +198,12 @@ def fit(**choices: Any) -> int:
     return commands.fit(**choices)
 
 
-@cli.command()
+@cli.command(short_help="Predict the rows of a file with a saved model.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("rows", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @TEXT
 @click.option("--proba", is_flag=True, help="Add a column of probabilities for each class.")
-@click.option("--target", "-t", help="A column of true classes: say how many rows are right.")
+@click.option("--target", "-t", help="Column of true classes: say how many are right.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="A csv file; else printed.")
 def predict(**choices: Any) -> int:
     """Predict the rows of FILE, as raw as they were for `fit`, with a saved MODEL."""
@@ -187,7 +229,7 @@ def report(**choices: Any) -> int:
     return commands.report(**choices)
 
 
-@cli.command()
+@cli.command(short_help="Repeat a paper's experiments, or list the papers.")
 @click.argument("paper", required=False)
 @click.option("--quick", is_flag=True, help="A small version, minutes at most.")
 @click.option(
@@ -204,20 +246,23 @@ def reproduce(**choices: Any) -> int:
     return commands.reproduce(**choices)
 
 
-@cli.command()
-@click.argument("code", metavar="NAME|FILE")
-@click.option("--classes", "-k", type=click.IntRange(2), help="Number of classes.")
+@cli.command(short_help="Show a code matrix and say what it is worth.")
+@click.argument("code", metavar="[NAME|FILE]", required=False)
+@click.option("--classes", "-k", type=click.IntRange(2, 1000), help="Number of classes.")
 @click.option("--data", metavar="FILE|NAME", help="Rows for a code learned from data.")
 @DATA
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@SEED
 def code(**choices: Any) -> int:
-    """Show a code matrix (a NAME, or a csv FILE of +1, -1, 0) and say what it is worth."""
+    """Show a code matrix (a NAME, or a csv FILE of +1, -1, 0) and say what it is worth.
+
+    Without either, list what the name of a method is made of: codes, decoders and machines.
+    """
     from outcode import commands
 
     return commands.code(**choices)
 
 
-@cli.command()
+@cli.command(short_help="Say what is installed and compiled.")
 def doctor() -> int:
     """Say what is installed, how many threads, how much memory, what is compiled."""
     from outcode import commands
@@ -228,6 +273,7 @@ def doctor() -> int:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     try:
@@ -243,6 +289,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
+def _open_streams() -> None:
+    """Open the streams the caller closed, and let no name fail that they cannot show."""
+    for name in ("stdin", "stdout", "stderr"):  # in this order, each takes the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _explain(error: Exception) -> int:
     """Say what went wrong in a sentence and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
@@ -253,11 +309,19 @@ def _explain(error: Exception) -> int:
     if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code
-    from outcode.commands import exit_code
+    if "no locator available" in str(error):  # numba's, while our modules are imported
+        click.echo(
+            "Error: There is no place for compiled code: neither the package's folder nor the "
+            "user's cache can be written. Set NUMBA_CACHE_DIR to a folder that can.",
+            err=True,
+        )
+        return 2
+    from outcode.commands import exit_code, sentence
 
     code = exit_code(error)
     click.echo(
-        f"Error: {error}" if code != 1 else f"Error: {type(error).__name__}: {error}", err=True
+        f"Error: {sentence(error)}" if code != 1 else f"Error: {type(error).__name__}: {error}",
+        err=True,
     )
     if code == 1:
         click.echo("This is a fault of the program; --debug shows where.", err=True)

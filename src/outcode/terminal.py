@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,32 @@ SIGNS = {1: "+", -1: "-", 0: "."}
 
 def say(*lines: str) -> None:
     """Print lines for a person, apart from any output another program may read."""
-    print(*lines, sep="\n", file=sys.stderr, flush=True)
+    shown = "\n".join(lines)
+    if sys.stderr.isatty():
+        shown = folded(shown, shutil.get_terminal_size().columns)
+    print(shown, file=sys.stderr, flush=True)
+
+
+def folded(text: str, width: int) -> str:
+    """Return text with its long lines broken between words.
+
+    >>> print(folded("  one two three", 10))
+      one two
+        three
+    """
+    lines = text.split("\n")
+    return "\n".join(
+        textwrap.fill(
+            line,
+            width,
+            subsequent_indent=" " * (len(line) - len(line.lstrip()) + 2),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        if len(line) > width
+        else line
+        for line in lines
+    )
 
 
 def percent(value: float | None) -> str:
@@ -117,11 +145,8 @@ class Leaderboard:
     """The mean errors of the finished cells: a live table on a terminal, else plain lines."""
 
     def __init__(self, methods: Sequence[str], total: int) -> None:
-        self.errors: dict[str, list[float]] = {name: [] for name in methods}
-        self.seconds: dict[str, list[float]] = {name: [] for name in methods}
-        self.losses: dict[str, list[float]] = {name: [] for name in methods}
-        self.other: dict[str, int] = dict.fromkeys(methods, 0)
-        self.total, self.done = total, 0
+        self.methods, self.total = tuple(methods), total
+        self.records: dict[str, Mapping[str, Any]] = {}
         self.left: float | None = None
         self.live: Any = None
 
@@ -130,8 +155,10 @@ class Leaderboard:
             from rich.console import Console
             from rich.live import Live
 
-            self.live = Live(self._table(), console=Console(stderr=True), refresh_per_second=4)
+            # the table gives way to the plain text that follows it
+            self.live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
             self.live.start()
+            self.live.update(self._table())
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -141,46 +168,62 @@ class Leaderboard:
     def add(self, record: Mapping[str, Any], left: float | None = None) -> None:
         """Take in a cell just finished and show it; ``left`` is the time left in seconds."""
         self.left = left
-        self.take(record)
+        self.take([record])
         self._show(record)
 
-    def take(self, record: Mapping[str, Any]) -> None:
-        """Take in a finished cell."""
-        self.done += 1
-        name, metrics = record["method"], record.get("metrics", {})
-        if record["status"] == "ok":
-            self.errors[name].append(metrics["error"])
-            self.seconds[name].append(metrics["fit_seconds"])
-            if metrics.get("log_loss") is not None:
-                self.losses[name].append(metrics["log_loss"])
-        else:
-            self.other[name] += 1
+    def take(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Take in finished cells; a cell that was tried again counts once."""
+        self.records |= {record["key"]: record for record in records}
 
     def best(self) -> str | None:
         """Return the method with the smallest mean error so far."""
-        done = {name: np.mean(errors) for name, errors in self.errors.items() if errors}
-        return min(done, key=lambda name: done[name]) if done else None
+        done = {name: mean for name in self.methods if (mean := self._mean(name, "error"))[1]}
+        return min(done, key=lambda name: done[name][0]) if done else None
 
-    def rows(self) -> list[list[str]]:
-        """Return the table: methods by mean error, then the ones without a result."""
-        order = sorted(self.errors, key=lambda n: (not self.errors[n], _mean(self.errors[n]) or 0))
-        return [self._row(name) for name in order]
+    def _mean(self, method: str, metric: str) -> tuple[float, int]:
+        """Return the mean of a metric over a method's cells with a result, and their number."""
+        values = [
+            value
+            for record in self.records.values()
+            if record["method"] == method and record["status"] == "ok"
+            if (value := record["metrics"].get(metric)) is not None
+        ]
+        return float(np.mean(values)) if values else np.inf, len(values)
+
+    def table(self) -> list[list[str]]:
+        """Return head and rows: methods by mean error, then the ones without a result."""
+        head = ["method", "error", "log loss", "fit", "cells"]
+        order = sorted(self.methods, key=lambda name: self._mean(name, "error")[0])
+        return [head, *(self._row(name) for name in order)]
 
     def _row(self, name: str) -> list[str]:
-        errors, loss = self.errors[name], _mean(self.losses[name])
-        failed = f"{self.other[name]} without result" if self.other[name] else ""
+        error, cells = self._mean(name, "error")
+        loss, n_losses = self._mean(name, "log_loss")
+        failed = len(self._failures(name))
         return [
             name,
-            percent(_mean(errors)),
-            "-" if loss is None else f"{loss:.3f}",
-            "-" if not errors else f"{_mean(self.seconds[name]):.2f} s",
-            str(len(errors)),
-            failed,
+            percent(error if cells else None),
+            f"{loss:.3f}" if n_losses else "-",
+            f"{self._mean(name, 'fit_seconds')[0]:.2f} s" if cells else "-",
+            f"{cells} of {cells + failed}" if failed else str(cells),
+        ]
+
+    def _failures(self, method: str) -> list[str]:
+        return [
+            f"{record['status']}: {record['reason']}"
+            for record in self.records.values()
+            if record["method"] == method and record["status"] != "ok"
         ]
 
     def text(self) -> str:
         """Return the table as plain text."""
-        return columns([["method", "error", "log loss", "fit", "cells", ""], *self.rows()])
+        return columns(self.table())
+
+    def reasons(self) -> Iterator[str]:
+        """Yield why cells have no result, a line for each method and reason."""
+        for method in self.methods:
+            for reason, count in Counter(self._failures(method)).items():
+                yield f"{method}, {count} x {printable(reason, 300)}"
 
     def _show(self, record: Mapping[str, Any]) -> None:
         if self.live is not None:
@@ -189,22 +232,25 @@ class Leaderboard:
         status, error = record["status"], record.get("metrics", {}).get("error")
         result = percent(error) if status == "ok" else f"{status}: {record['reason']}"
         say(
-            f"[{self.done}/{self.total}] {printable(record['dataset'])} fold {record['fold']} "
-            f"{record['method']}: {printable(result, 200)}; best so far {self.best() or '-'}"
+            f"[{len(self.records)}/{self.total}] {printable(record['dataset'])} fold "
+            f"{record['fold']} {record['method']}: {printable(result, 200)}; "
+            f"best so far {self.best() or '-'}"
             + (f"; {duration(self.left)} left" if self.left is not None else "")
         )
 
     def _table(self) -> Any:
         from rich.table import Table
 
+        head, *rows = self.table()
         left = f", {duration(self.left)} left" if self.left is not None else ""
-        table = Table(title=f"{self.done} of {self.total} cells{left}", title_justify="left")
-        for head in ("method", "error", "log loss", "fit", "cells", ""):
-            table.add_column(head, justify="left" if head == "method" else "right")
-        for row in self.rows():
+        table = Table(
+            title=f"{len(self.records)} of {self.total} cells{left}", title_justify="left"
+        )
+        for name in head:  # on a narrow terminal the names are folded, never the numbers
+            first = name == "method"
+            table.add_column(
+                name, justify="left" if first else "right", no_wrap=not first, overflow="fold"
+            )
+        for row in rows:
             table.add_row(*row, style="bold" if row[0] == self.best() else None)
         return table
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None

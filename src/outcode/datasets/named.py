@@ -10,6 +10,7 @@ import csv
 import gzip
 import json
 import os
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -142,4 +143,6 @@ def _fetch(title: str, version: str) -> Any:
     from sklearn.datasets import fetch_openml
 
     number = int(version) if version else "active"
-    return fetch_openml(title, version=number, as_frame=True, n_retries=0, parser="auto")
+    options: dict[str, Any] = {"as_frame": True, "n_retries": 1, "delay": 0.5, "parser": "auto"}
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # "Retrying..."
+        return fetch_openml(title, version=number, **options)

@@ -61,6 +61,8 @@ def write(raw: bytes, path: Any) -> None:
     try:
         if target.is_dir():
             raise ModelError(f"Cannot write {str(path)!r}: it is a folder. Give a file name.")
+        if target.exists() and not target.is_file():
+            raise ModelError(f"Cannot write {str(path)!r}: it is no ordinary file. Give another.")
         with open(beside, "xb") as file:
             file.write(raw)
             file.flush()

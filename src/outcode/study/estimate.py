@@ -50,7 +50,7 @@ class Estimate:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.cells} cells on {self.workers} processes: about {_duration(self.seconds)} and "
+            f"{self.cells} cells, {self.workers} at a time: about {_duration(self.seconds)} and "
             f"{_megabytes(self.memory)}. An estimate from fits on at most {SAMPLE} rows; it can be "
             f"wrong by a factor of two or three.",
             f"{'data set':20} {'method':20} {'cells':>5} {'a cell':>10} {'memory':>10}",

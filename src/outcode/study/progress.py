@@ -68,7 +68,7 @@ class Outcome:
             )
         other = [f"{n} {status}" for status, n in self.counts.items() if status != "ok" and n]
         if other:
-            parts.append(f"Cells without a result: {', '.join(other)}; the records say why.")
+            parts.append(f"Cells without a result: {', '.join(other)}; the report says why.")
         return " ".join(parts)
 
     @property
