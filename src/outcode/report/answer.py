@@ -48,6 +48,12 @@ def _is_share(measure: str) -> bool:
     return any(m.key == measure and m.kind == "percent" for m in METRICS)
 
 
+def possible(measure: str, ends: list[float]) -> list[float]:
+    """Return an interval cut to values the measure can have: none below 0, no share above 1."""
+    most = 1.0 if _is_share(measure) else float("inf")
+    return [min(most, max(0.0, end)) for end in ends]
+
+
 def _measure_name(measure: str) -> str:
     return next((m.label for m in METRICS if m.key == measure), measure)
 
@@ -59,8 +65,7 @@ def _point(topic: str, text: str, tone: str = "plain") -> Point:
 def _range(measure: str, ends: list[float] | None) -> str:
     if ends is None:
         return ""
-    most = 1.0 if _is_share(measure) else float("inf")
-    low, high = (words(measure, min(most, max(0.0, end))) for end in ends)
+    low, high = (words(measure, end) for end in possible(measure, ends))
     return f" (95% interval {low} to {high})"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from outcode.report import drawings
-from outcode.report.answer import words
+from outcode.report.answer import possible, words
 from outcode.report.blocks import (
     Block,
     Entry,
@@ -77,11 +77,17 @@ def _board(table: dict[str, Any], data: dict[str, Any]) -> list[Block]:
 
 
 def _intervals(rows: list[dict[str, Any]], measure: str, dataset: str) -> Figure:
-    plain = [{"method": r["method"], "baseline": r["baseline"], **r[measure]} for r in rows]
+    plain = [_drawn(row, measure) for row in rows]
     name = next((m.label for m in METRICS if m.key == measure), measure)
     told = ", ".join(f"{r['method']} {words(measure, r['mean'])}" for r in plain)
     svg = drawings.intervals(plain, lambda v: words(measure, v), f"{name} of each method: {told}")
     return Figure(svg, f"{name.capitalize()} on {dataset} with 95% intervals; baselines hollow.")
+
+
+def _drawn(row: dict[str, Any], measure: str) -> dict[str, Any]:
+    mean, ends = row[measure]["mean"], row[measure]["interval"]
+    shown = {"mean": mean, "interval": possible(measure, ends) if ends else None}
+    return {"method": row["method"], "baseline": row["baseline"], **shown}
 
 
 def _board_row(
