@@ -130,6 +130,12 @@ class OutputCodeClassifier(ByScores, BaseEstimator):
         check_is_fitted(self, "decoder_")
         return np.asarray(self.machine_.margins(self._check_rows(X)))
 
+    def predict(self, X: Any) -> Array:
+        """Return the class with the largest score, the first of equals."""
+        check_is_fitted(self, "decoder_")
+        X = self._check_rows(X)
+        return self.classes_[self.decoder_.best(self.machine_.margins(X), X)]
+
     @available_if(_decoder_has_proba)
     def predict_proba(self, X: Any) -> Array:
         """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""

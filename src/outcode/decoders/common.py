@@ -65,6 +65,10 @@ class Decoder(BaseEstimator):
         """Return the (n_samples, n_classes) scores."""
         raise NotImplementedError(f"{type(self).__name__} must define scores()")
 
+    def best(self, margins: Array, X: Any = None) -> Array:
+        """Return the class with the largest score, (n_samples,), the first of equals."""
+        return np.argmax(self.scores(margins, X), axis=1)
+
 
 def total_loss(
     loss: losses.Loss, margins: Array, code: Array, weight: Array | None = None

@@ -153,6 +153,21 @@ class DynamicReliability(Reliability):
         thread_map(piece, self.search_.batches(len(margins), count))
         return out
 
+    def best(self, margins: Array, X: Any = None) -> Array:
+        """Return the class with the largest score; neighbours are asked only where they matter.
+
+        One against all, a row with a single positive margin is of that class however far each
+        machine is trusted: lambda_s y_s > 0 there alone (Eq. 14).
+        """
+        k = len(self.code_)
+        if X is None or not np.array_equal(self.code_, 2 * np.eye(k) - 1):
+            return super().best(margins, X)
+        winner = margins.argmax(axis=1)
+        open_ = np.flatnonzero((margins > 0).sum(axis=1) != 1)
+        if len(open_):
+            winner[open_] = super().best(margins[open_], X[open_])
+        return winner
+
     def _local(self, margins: Array, neighbours: Array, k: int) -> Array:
         """Return Eq. 12 from the (n_samples, count) nearest rows, the nearest first."""
         mass, mean = _masses(self.weight_[neighbours], k), np.empty(margins.shape)

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from outcode import gram as grams
 from outcode import kernels
-from outcode._checks import Array, positive, row_weights
-from outcode.machines import _joint_solver as solver
+from outcode._checks import Array, lookup, positive, row_weights
+from outcode.machines import _joint_solver as joint
 from outcode.machines.common import as_targets, check_signs
 from outcode.machines.kernel import KernelMachine, _as_rows
 from outcode.machines.least_squares import _products
@@ -22,7 +22,8 @@ from outcode.progress import progress
 
 #: A relative residual of the linear system beyond this is said in a warning.
 RESIDUAL_LIMIT = 1e-5
-#: Bytes of working memory per squared row: the Gram, its centred copy and the eigenvectors.
+#: Bytes of working memory per squared row: the Gram, its centred copy and the eigenvectors. With
+#: zeros in the code, one more and the eigenvectors of each column's own rows come on top.
 BYTES_PER_ENTRY = 24
 
 
@@ -34,12 +35,12 @@ class Joint(KernelMachine):
         sum_l 1/N_l sum_i c_i (t_il - f_l(x_i))^2 + lambda1/2 tr(W W') + lambda2/2 tr(W M^-1 W'),
 
     M >= 0, tr M = 1, where column l has its own rows (those with t_il not 0), N_l is the sum of
-    their weights c_i and f_l(x) = w_l.phi(x) + b_l. W, b (Eq. 10) and M (Eq. 15) are solved in
-    turn, from M = I / L, until the duality gap is at most ``tol``. The margins are the whole
-    multi-task expansion, sums over all columns and rows: cross @ dual_coef + bias.
+    their weights c_i and f_l(x) = w_l.phi(x) + b_l, until the duality gap is at most ``tol``. At
+    the end W, b solve Eq. 10 for the relation found. The margins are the whole multi-task
+    expansion, sums over all columns and rows: cross @ dual_coef + bias.
 
     One eigendecomposition of the kernel matrix (of the features, for a linear kernel with fewer
-    features than rows) serves all alternations; :mod:`outcode.machines._joint_solver` has the
+    features than rows) serves all iterations; :mod:`outcode.machines._joint_solver` has the
     cases and their cost.
 
     Parameters
@@ -50,11 +51,11 @@ class Joint(KernelMachine):
     kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
     gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
     degree, coef0 : of the polynomial and the sigmoid kernel
-    max_iter : alternations
+    solver : "splitting" meets the loss (column by column) and the penalty (by singular values) in
+        turn; "alternation" is the paper's, Eq. 10 and Eq. 15 in turn from M = I / L, which is
+        slower and can stall above the optimum (with fewer features than columns it always does)
+    max_iter : iterations of the solver
     tol : relative duality gap to stop at
-    smoothing : where Eq. 15 as printed stalls above the optimum (with fewer features than columns
-        it always does), M is kept regular by this share of the largest singular value of W, a tenth
-        less each time; 0 keeps to Eq. 15
     class_weight : weights of the *user's* classes, a dict or "balanced"
     max_memory : bytes the fit may take; None is half of what is free
     dtype : of the Gram matrix; None is float64
@@ -62,11 +63,11 @@ class Joint(KernelMachine):
     Attributes
     ----------
     relation_ : (n_dichotomies, n_dichotomies) M, positive semidefinite, trace 1
-    objective_path_ : Eq. 4 after each alternation that lowered it; objective_ its last
+    objective_path_ : Eq. 4 each time it was looked at and lower; objective_ its last
     gap_ : relative duality gap of Eq. 4 with M minimised out, a convex problem with the squared
         trace norm of W: how far above its one optimum the objective is at most
     residual_ : relative residual of the optimality conditions of W and b (Eq. 7-10)
-    n_iter_ : alternations that lowered the objective
+    n_iter_ : iterations of the solver
     dual_coef_ : (n_samples, n_dichotomies) V T of Eq. 7, less what the kernel maps to zero
     bias_, norm2_ : (n_dichotomies,) bias, squared norm of w
     training_margins_ : (n_samples, n_dichotomies) margins on the training rows
@@ -87,9 +88,9 @@ class Joint(KernelMachine):
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        max_iter: int = 100,
-        tol: float = 5e-3,
-        smoothing: float = 0.1,
+        solver: str = "splitting",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
         class_weight: Any = None,
         max_memory: float | None = None,
         dtype: Any = None,
@@ -100,9 +101,9 @@ class Joint(KernelMachine):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.smoothing = smoothing
         self.class_weight = class_weight
         self.max_memory = max_memory
         self.dtype = dtype
@@ -120,7 +121,7 @@ class Joint(KernelMachine):
             self.origin_ = None if sparse.issparse(X) else X.mean(axis=0)
             self.rows_ = self.kernel_.prepare(X, self.origin_)
             return grams.RowGram(self.kernel_, self.rows_, np.float64, 0.0, None)
-        self._check_memory(X.shape[0])
+        self._check_memory(X.shape[0], np.count_nonzero(targets, axis=0))
         weight = row_weights(sample_weight, X.shape[0])
         self.kernel_ = kernels.resolve(
             self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0, weight=weight
@@ -147,7 +148,7 @@ class Joint(KernelMachine):
         _warn_unconverged(self)
         return self
 
-    def factorise(self, gram: Any, targets: Any, sample_weight: Any = None) -> solver.Problem:
+    def factorise(self, gram: Any, targets: Any, sample_weight: Any = None) -> joint.Problem:
         """Return what serves every lambda1 and lambda2: the decomposition, and the targets in it.
 
         ``gram`` is a store of :meth:`gram`, or a matrix.
@@ -158,22 +159,22 @@ class Joint(KernelMachine):
         check_signs(targets, weight)
         with single_blas():
             if gram.matrix is None:
-                spectrum = solver.Spectrum.of_rows(_features(gram), weight)
+                spectrum = joint.Spectrum.of_rows(_features(gram), weight)
             else:
-                spectrum = solver.Spectrum.of_gram(gram.matrix, grams.places(gram), weight)
-            return solver.problem_of(spectrum, targets[spectrum.rows])
+                spectrum = joint.Spectrum.of_gram(gram.matrix, grams.places(gram), weight)
+            return joint.problem_of(spectrum, targets[spectrum.rows])
 
     def fit_factorised(
-        self, problem: solver.Problem, gram: Any, targets: Any, *, n_jobs: int | None = None
+        self, problem: joint.Problem, gram: Any, targets: Any, *, n_jobs: int | None = None
     ) -> Joint:
         """Train on what :meth:`factorise` returned for the same Gram store and targets.
 
-        An alternation that stops early is not said here: ``gap_`` shows it.
+        That the solver stops early is not said here: ``gap_`` shows it.
         """
         targets = as_targets(targets, len(gram))
         with single_blas():
-            found, self.objective_path_, self.gap_ = self._alternate(problem)
-            self._expand(found, problem, gram, targets, n_jobs)
+            found = self._solve(problem)
+            self._expand(found.round.W, problem, gram, targets, n_jobs)
             self._certify(found, problem, targets)
         self.pool(np.ones_like(targets), np.float64)  # every column sums over all rows
         return self
@@ -210,20 +211,20 @@ class Joint(KernelMachine):
             thread_map(task, numbers.tolist(), n_jobs)
         return out
 
-    def margins_of(self, problem: solver.Problem, gram: Any, targets: Any) -> Array:
+    def margins_of(self, problem: joint.Problem, gram: Any, targets: Any) -> Array:
         """Return the margins of all rows under machines trained on a factorised problem."""
         other = clone(self)
         with single_blas():
-            other._expand(other._alternate(problem)[0], problem, gram, targets, 1)
+            other._expand(self._solve(problem).round.W, problem, gram, targets, 1)
         return other.training_margins_
 
-    def loo_margins(self, problem: solver.Problem, targets: Any) -> Array:
+    def loo_margins(self, problem: joint.Problem, targets: Any) -> Array:
         """Return margins of each row under W, b trained without it, the relation as it was learned.
 
         Closed form, for codes without zeros: the relation matrix of all rows is held fixed, what
         the row teaches W and b is taken out exactly. A row of weight 0 keeps its training margin.
         """
-        if not isinstance(problem, solver.SharedRows):
+        if not isinstance(problem, joint.SharedRows):
             raise ValueError(
                 "Leave-one-out in closed form needs a code without zeros: use folds, or "
                 "loo.exact(), which trains again."
@@ -234,23 +235,19 @@ class Joint(KernelMachine):
             out[rows] = problem.leave_one_out(T, np.asarray(targets, dtype=np.float64)[rows])
         return out
 
-    def _alternate(self, problem: solver.Problem) -> tuple[solver.Round, Array, float]:
-        smoothing = float(self.smoothing)
-        if not 0 <= smoothing <= 1:
-            raise ValueError(f"smoothing must be between 0 and 1, got {self.smoothing!r}.")
-        return solver.alternate(
+    def _solve(self, problem: joint.Problem) -> joint.Solution:
+        return lookup(joint.SOLVERS, self.solver, "solver")(
             problem,
             positive(self.lambda1, "lambda1"),
             positive(self.lambda2, "lambda2"),
             max_iter=max(1, int(positive(self.max_iter, "max_iter"))),
             tol=positive(self.tol, "tol"),
-            smoothing=smoothing,
         )
 
     def _expand(
         self,
-        found: solver.Round,
-        problem: solver.Problem,
+        W: Array,
+        problem: joint.Problem,
         gram: grams.Gram,
         targets: Array,
         n_jobs: int | None,
@@ -258,32 +255,35 @@ class Joint(KernelMachine):
         """W as coefficients of the rows, and the biases that are best for them."""
         spectrum = problem.spectrum
         self.dual_coef_ = np.zeros(targets.shape, order="F")
-        self.dual_coef_[spectrum.rows] = spectrum.dual_coef(found.W)
+        self.dual_coef_[spectrum.rows] = spectrum.dual_coef(W)
         products = _gram_products(gram, self.dual_coef_, n_jobs)
         weight = (targets[spectrum.rows] != 0) * (spectrum.root**2)[:, None]
         error = weight * (targets - products)[spectrum.rows]
         self.bias_ = error.sum(axis=0) / weight.sum(axis=0)
         self.training_margins_ = products + self.bias_
 
-    def _certify(self, found: solver.Round, problem: solver.Problem, targets: Array) -> None:
+    def _certify(self, found: joint.Solution, problem: joint.Problem, targets: Array) -> None:
         """Relation, objective and the residuals, from the margins as they came out."""
-        rows, T = problem.spectrum.rows, found.coupling
-        half = solver.Relation(T.vectors, np.sqrt(T.values)).matrix()
+        rows, last = problem.spectrum.rows, found.round
+        half = last.coupling.root()
         side = problem.gradient(targets[rows].astype(np.float64)) @ half
         G = problem.gradient((targets - self.training_margins_)[rows])
         length = max(float(np.linalg.norm(side)), np.finfo(float).tiny)
-        self.residual_ = float(np.linalg.norm(found.half - G @ half)) / length
-        self.relation_ = found.relation.matrix()
-        self.objective_, self.n_iter_ = found.objective, len(self.objective_path_)
-        self.norm2_ = (found.W**2).sum(axis=0)
-        self._coupling = T
+        self.residual_ = float(np.linalg.norm(last.half - G @ half)) / length
+        self.relation_ = last.relation.matrix()
+        self.objective_, self.objective_path_ = last.objective, found.path
+        self.gap_, self.n_iter_ = found.gap, found.n_iter
+        self.norm2_ = (last.W**2).sum(axis=0)
+        self._coupling = last.coupling
 
-    def _check_memory(self, n: int) -> None:
-        needed = BYTES_PER_ENTRY * n**2
+    def _check_memory(self, n: int, used: Array) -> None:
+        """Refuse what does not fit; ``used`` is the number of rows of each column."""
+        own = 0 if (used == n).all() else 8 * int(n**2 + (used.astype(np.int64) ** 2).sum())
+        needed = BYTES_PER_ENTRY * n**2 + own
         budget = grams.free_memory() / 2 if self.max_memory is None else float(self.max_memory)
         if needed > budget:
             raise ValueError(
-                f"The kernel matrix of {n:,} rows and its decomposition need "
+                f"The kernel matrix of {n:,} rows and its decompositions need "
                 f"{needed / 2**30:.2f} GiB, more than the {budget / 2**30:.2f} GiB of max_memory: "
                 f"raise max_memory, use fewer rows, kernel='linear', or machine='svm'."
             )
@@ -311,7 +311,7 @@ def _gram_products(gram: grams.Gram, coef: Array, n_jobs: int | None) -> Array:
 def _warn_unconverged(machine: Joint) -> None:
     if machine.gap_ > machine.tol:
         warnings.warn(
-            "The alternation stopped early, at most "
+            f"The {machine.solver} stopped early, at most "
             f"{100 * machine.gap_:.2g} % above the optimum (tol={machine.tol:g}): raise max_iter.",
             ConvergenceWarning,
             stacklevel=3,

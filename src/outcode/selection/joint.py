@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import time
+import warnings
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 
 from outcode import decoders, kernels, machines
@@ -98,6 +100,7 @@ class JointSearchCV(_Search):
 
             found = np.array(thread_map(fold, parts, problem.n_jobs))  # (folds, settings, 3)
         self.results_ = _results(settings, found)
+        _warn_unconverged(self.results_["gap"], problem.machine.tol)
         size = self.results_["lambda2"], self.results_["lambda1"]
         best = int(np.lexsort((-size[0], -size[1], -self.results_["mean_score"].round(12)))[0])
         self.best_score_ = float(self.results_["mean_score"][best])
@@ -126,6 +129,18 @@ def _joint_machine(estimator: Any) -> Any:
             f"{estimator.machine!r}: use machine='jcl', or selection.KernelSearchCV."
         )
     return machine
+
+
+def _warn_unconverged(gap: Array, tol: float) -> None:
+    """Say once that some settings stopped early."""
+    if (early := gap > tol).any():
+        warnings.warn(
+            f"{early.sum()} of {len(gap)} settings stopped early, at most {100 * gap.max():.2g} % "
+            f"above the optimum (tol={tol:g}): raise the machine's max_iter. results_['gap'] has "
+            f"each.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def _is_loo(cv: Any) -> bool:
