@@ -138,7 +138,7 @@ def test_searches_and_pipelines_are_looked_into(wrapped):
     model = LOOBoundSearch(clf) if wrapped == "search" else make_pipeline(StandardScaler(), clf)
     model.fit(X[TRAIN], NAMES[TRAIN])
     for kind in (displays.ColumnDisplay, displays.ConfusionDisplay, displays.RelationDisplay):
-        drawn(kind.from_estimator(model, X[TEST], NAMES[TEST]))
+        assert drawn(kind.from_estimator(model, X[TEST], NAMES[TEST]))
 
 
 # --- numbers ---
@@ -290,7 +290,9 @@ def test_critical_difference_of_records():
 @pytest.mark.parametrize("k", [2, 30])
 def test_critical_difference_of_few_and_many_methods(k):
     errors = np.random.RandomState(1).rand(9, k)
-    drawn(displays.CriticalDifferenceDisplay.from_errors(errors, [f"m{i}" for i in range(k)]))
+    names = [f"m{i}" for i in range(k)]
+    texts = drawn(displays.CriticalDifferenceDisplay.from_errors(errors, names))
+    assert set(names) <= {word for text in texts for word in text.get_text().split()}
 
 
 def test_bound_paths():
