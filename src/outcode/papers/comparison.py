@@ -119,7 +119,7 @@ def beside(ours: float | None, paper: float | None, digits: int = 2) -> str:
 def run_studies(studies: Iterable[Study], setting: Setting) -> list[dict[str, Any]]:
     """Run studies one after the other, or go on with them, and return their records.
 
-    A study for each data set: a run cut short has whole rows of a table.
+    A study for each data set: a run cut short has whole rows of a table, and no others.
     """
     records = []
     said = _line if setting.verbose else None
@@ -129,9 +129,9 @@ def run_studies(studies: Iterable[Study], setting: Setting) -> list[dict[str, An
     ):
         for study in studies:
             outcome = run(study, store, n_jobs=setting.n_jobs, on_record=said)
-            records += store.records(study.keys())
             if outcome.interrupted:
                 break
+            records += store.records(study.keys())
     return records
 
 
