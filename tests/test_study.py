@@ -482,3 +482,15 @@ def test_seeded_reaches_inner_estimators_and_keeps_given_seeds():
     assert outer.estimator.random_state is None
     kept = study.seeded(RandomForestClassifier(random_state=3), 7)
     assert kept.random_state == 3
+
+
+def test_the_first_fold_tells_the_test_error_of_each_width():
+    X, y = load_wine(return_X_y=True)
+    data = from_arrays("wine", X, y)
+    given = study.methods(["ova+hinge"], "quick")
+    first, second = results(Study(data, given, folds=2, baselines=False))
+    path = first["details"]["path"]
+    assert len(path["error"]) == len(path["gamma"]) == 11
+    at = int(np.argmin(path["bound"]))
+    assert path["error"][at] == pytest.approx(first["metrics"]["error"])
+    assert "error" not in second["details"]["path"]

@@ -21,6 +21,8 @@ from outcode.study.plan import SCALES, Cell, Rows
 
 #: Warnings kept of one cell.
 MOST_WARNINGS = 20
+#: With more training rows the test error of each gamma is not measured.
+MOST_PATH_ROWS = 3000
 #: A probability this little below the largest still counts as the largest.
 TIE = 1e-9
 
@@ -133,6 +135,9 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
     }
     worth, details = _probabilities(clf, X_test, labels[cell.test], predicted)
     details |= _details(cell, clf, X_test, labels[cell.test], predicted)
+    if "path" in details and cell.fold == cell.repeat == 0 and len(cell.train) <= MOST_PATH_ROWS:
+        taught, asked = (X_train, labels[cell.train]), (X_test, labels[cell.test])
+        details["path"]["error"] = told.path_errors(clf, details["path"]["gamma"], taught, asked)
     return {
         "parameters": told.parameters(clf),
         "metrics": blank(cell)["metrics"] | measured | worth,

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from outcode import dichotomies
 from outcode._checks import Array
+from outcode.metrics import error
 
 
 def seeded(estimator: Any, seed: int, n_jobs: int | None = 1) -> Any:
@@ -75,6 +76,15 @@ def bound_path(fitted: Any) -> dict[str, list[float]] | None:
         return None
     same = (results["C"] == results["C"][fitted.best_index_]) | np.isnan(results["C"])
     return {name: results[name][same].tolist() for name in ("gamma", "bound")}
+
+
+def path_errors(
+    fitted: Any, gammas: list[float], train: tuple[Any, Array], test: tuple[Any, Array]
+) -> list[float]:
+    """Return the test error of each gamma of a bound path, fitted anew: what the bound ranks."""
+    inner = chosen(fitted)
+    tried = (clone(inner).set_params(machine__gamma=gamma) for gamma in gammas)
+    return [error(test[1], np.asarray(clf.fit(*train).predict(test[0]))) for clf in tried]
 
 
 def columns(fitted: Any, X: Any, labels: Array) -> dict[str, Any]:
