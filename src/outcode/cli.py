@@ -88,6 +88,14 @@ DATA = options(
         help="Folder of named data sets (datasets.json); also OUTCODE_DATA.",
     ),
 )
+REPORT = click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    default="report.html",
+    show_default=True,
+    help="The report: .html, .md, .json or .csv.",
+)
 RUNNING = options(
     click.option(
         "--n-jobs",
@@ -143,14 +151,7 @@ def cli() -> None:
 @SEED
 @SCALE
 @RUNNING
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False),
-    default="report.html",
-    show_default=True,
-    help="The report: .html, .md, .json or .csv.",
-)
+@REPORT
 @click.option(
     "--store",
     type=click.Path(dir_okay=False),
@@ -214,14 +215,7 @@ def predict(**choices: Any) -> int:
 
 @cli.command()
 @click.argument("store", type=click.Path(exists=True, dir_okay=False))
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(dir_okay=False),
-    default="report.html",
-    show_default=True,
-    help="The report: .html, .md, .json or .csv.",
-)
+@REPORT
 def report(**choices: Any) -> int:
     """Write the report of a STORE of finished cells again."""
     from outcode import commands
