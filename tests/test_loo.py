@@ -8,7 +8,8 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from oracles import svm_dual
-from outcode import OutputCodeClassifier, codes, decoders, dichotomies, loo
+from outcode import OutputCodeClassifier, codes, decoders, dichotomies, duals, loo, machines
+from outcode import gram as grams
 from outcode.machines import SVM, LeastSquares
 
 CODES = {
@@ -51,8 +52,8 @@ def margins_of(clf, margins):
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_bound_is_never_below_the_error(code, capsys):
-    bounds, errors = np.zeros((2, PROBLEMS, len(COVERED)))
+def test_bounds_are_never_below_the_error(code, capsys):
+    bounds, sharps, errors = np.zeros((3, PROBLEMS, len(COVERED)))
     for seed in range(PROBLEMS):
         X, y = problem(seed)
         clf = OutputCodeClassifier(
@@ -61,15 +62,117 @@ def test_bound_is_never_below_the_error(code, capsys):
         held_out = loo.exact(clf.fit(X, y), X, y).held_out
         for d, decoder in enumerate(COVERED):
             clf = clf.with_decoder(decoder, X)
-            found, margins = loo.bound(clf), margins_of(clf, held_out)
-            missed = np.flatnonzero((margins <= 0) & ~found.flags)  # ties are errors
-            assert not len(missed), f"problem {seed}, {decoder}: rows {missed}, {margins[missed]}"
-            bounds[seed, d], errors[seed, d] = found.error, (margins <= 0).mean()
-    assert (bounds >= errors).all()
+            found, sharp, margins = (
+                loo.bound(clf),
+                loo.sharp_bound(clf, X),
+                margins_of(clf, held_out),
+            )
+            for way in (found, sharp):
+                missed = np.flatnonzero((margins <= 0) & ~way.flags)  # ties are errors
+                assert not len(missed), f"problem {seed}, {decoder}: {missed}, {margins[missed]}"
+            assert not (sharp.flags & ~found.flags).any()
+            bounds[seed, d], sharps[seed, d] = found.error, sharp.error
+            errors[seed, d] = (margins <= 0).mean()
+    assert (bounds >= sharps).all()
+    assert (sharps >= errors).all()
     with capsys.disabled():
-        pairs = zip(COVERED, bounds.mean(axis=0), errors.mean(axis=0), strict=True)
-        line = ", ".join(f"{d} {b:.3f}/{e:.3f} = {b / e:.2f}" for d, b, e in pairs)
-        print(f"\n{code}: mean bound / mean leave-one-out error over {PROBLEMS} problems: {line}")
+        means = (values.mean(axis=0) for values in (bounds, sharps, errors))
+        pairs = zip(COVERED, *means, strict=True)
+        line = ", ".join(f"{d} {b / e:.2f} ({s / e:.2f})" for d, b, s, e in pairs)
+        print(f"\n{code}: bound (sharp bound) / leave-one-out error, {PROBLEMS} problems: {line}")
+
+
+@pytest.mark.parametrize("bias", ["kernel", "none"])
+@pytest.mark.parametrize("code", CODES)
+def test_no_margin_falls_further_than_its_bound(code, bias):
+    """Every margin without its row, machine by machine, with weights and many rows at the box."""
+    sharper, wide = [], []
+    for seed in range(12):
+        X, y = problem(seed)
+        X, y = np.vstack([X, X + 0.3, X[::-1] - 0.2]), np.concatenate([y, y, y[::-1]])
+        weight = np.random.RandomState(seed).uniform(0.3, 2.0, len(y))
+        svm = SVM(gamma=[0.1, 1.0][seed % 2], C=[0.2, 2.0, 50.0][seed % 3], bias=bias, tol=1e-9)
+        clf = OutputCodeClassifier(CODES[code], svm, "linear", random_state=0).fit(X, y, weight)
+        targets, rows = dichotomies.targets(clf.labels_, clf.code_), np.arange(len(y))[::-1]
+        gram = machines.resolve(svm).gram(X, targets)
+        length, likely = clf.machine_.removals(gram, targets, rows, weight)[:, ::-1]
+        held_out = loo.exact(clf, X, y, weight).held_out
+        fall = targets * (clf.machine_.training_margins_ - held_out)
+        lemma = np.abs(clf.machine_.dual_coef_) * (1.0 + (bias == "kernel"))
+        assert (fall <= length + 1e-6).all()
+        assert (length <= lemma + 1e-12).all()
+        assert (likely <= length).all()
+        sharper.append(length.sum() / lemma.sum())
+        wide.append(np.abs(likely - fall).sum() / fall.sum())
+    assert np.mean(sharper) < 0.7
+    assert np.mean(wide) < 0.01
+
+
+@pytest.mark.parametrize(("C", "fall"), [(10.0, 0.0), (0.6, 0.4), (0.5, 0.5)])
+def test_the_fall_of_a_margin_by_hand(C, fall):
+    """Two equal rows share the work: without one the other takes over what its box lets it."""
+    gram, ones = grams.DenseGram(np.ones((2, 2))), np.ones(2)
+    length = duals.removals(gram, ones, C * ones, 0.5 * ones, ones, np.array([0, 1]), "none")
+    np.testing.assert_allclose(length, fall, atol=duals.REMOVAL_TOL)  # bound and estimate
+
+
+def test_a_sharp_bound_stops_when_it_cannot_reach_the_goal(monkeypatch):
+    monkeypatch.setattr(loo, "FIRST_ROWS", 4)
+    X, y = load_iris(return_X_y=True)
+    X = np.vstack([X + 0.3 * np.random.RandomState(seed).randn(*X.shape) for seed in range(3)])
+    clf = OutputCodeClassifier("ova", SVM(gamma=1.0), "linear").fit(X, np.tile(y, 3))
+    found, whole = loo.bound(clf), loo.sharp_bound(clf, X)
+    gram = machines.resolve(clf.machine_).gram(X, dichotomies.targets(clf.labels_, clf.code_))
+    early = loo.sharpened(clf, found, gram, goal=float((found.margins <= 0).mean()))
+    assert whole.error < early.error <= found.error
+    assert not (whole.flags & ~early.flags).any()
+    assert loo.sharpened(clf, found, gram, goal=whole.error).error == whole.error
+
+
+def test_sharp_bounds_that_cannot_be():
+    X, y = load_iris(return_X_y=True)
+    free = OutputCodeClassifier("ova", SVM(bias="free"), "linear").fit(X, y)
+    with pytest.raises(ValueError, match="free bias"):
+        loo.sharp_bound(free, X)
+    clf = OutputCodeClassifier("ova", SVM(), "linear").fit(X, y)
+    for other in (X[::-1], X[:-1]):
+        with pytest.raises(ValueError, match="fitted on"):
+            loo.sharp_bound(clf, other)
+    with pytest.raises(ValueError, match="Only support vector machines"):
+        loo.sharp_bound(OutputCodeClassifier("ova", LogisticRegression(), "linear").fit(X, y), X)
+    squares = OutputCodeClassifier("ova", LeastSquares(), "linear").fit(X, y)
+    assert loo.sharp_bound(squares, X).exact
+
+
+@pytest.mark.parametrize("decoder", ["linear", "likelihood", "llw", "drm"])
+@pytest.mark.parametrize("code", CODES)
+def test_the_estimate_is_the_error_but_for_a_few_rows(code, decoder):
+    """Noisy iris under any decoder: rows estimated otherwise than by training again."""
+    X, y = load_iris(return_X_y=True)
+    X = X + 0.5 * np.random.RandomState(0).randn(*X.shape)
+    differing = 0
+    for gamma, C in ((0.05, 10.0), (0.5, 1.0), (0.5, 100.0), (5.0, 1.0)):
+        svm = SVM(gamma=gamma, C=C, tol=1e-5)
+        clf = OutputCodeClassifier(CODES[code], svm, decoder, random_state=0).fit(X, y)
+        found, truth = loo.estimate(clf, X), loo.exact(clf, X, y)
+        differing += (found.flags != truth.flags).sum()
+        assert abs(found.error - truth.error) <= 3 / len(y)
+        assert found.held_out.shape == truth.held_out.shape
+    assert differing <= 8  # of 600
+
+
+def test_the_estimate_of_least_squares_is_exact():
+    X, y = load_iris(return_X_y=True)
+    clf = OutputCodeClassifier("ovo", LeastSquares(), "hinge").fit(X, y)
+    np.testing.assert_array_equal(loo.estimate(clf, X).held_out, loo.exact(clf, X, y).held_out)
+
+
+def test_a_sharp_bound_of_a_precomputed_kernel():
+    X, y = load_iris(return_X_y=True)
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
+    given = OutputCodeClassifier("ovo", SVM("precomputed", tol=1e-8), "linear").fit(K, y)
+    named = OutputCodeClassifier("ovo", SVM(gamma=0.5, tol=1e-8), "linear").fit(X, y)
+    assert loo.sharp_bound(given, K).error == loo.sharp_bound(named, X).error
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -113,8 +113,37 @@ def test_bounds_are_those_of_single_fits(wine, code, decoder):
     assert search.best_estimator_.machine.gamma == search.best_params_["machine__gamma"]
 
 
-def test_least_squares_is_searched_by_its_error(wine):
-    search = LOOBoundSearch(classifier("ovo", LeastSquares(), "linear"), GAMMAS, CS).fit(*wine)
+@pytest.mark.parametrize("code", ["ova", "ovo"])
+def test_by_the_sharp_bound_and_by_the_estimate(wine, code):
+    X, y = wine
+    estimator = classifier(code)
+    for by in ("sharp", "estimate"):
+        search = LOOBoundSearch(estimator, GAMMAS, CS, by=by).fit(X, y)
+        table, best = search.results_, search.best_index_
+        values = []
+        for gamma, C in zip(table["gamma"], table["C"], strict=True):
+            clf = clone(estimator).set_params(machine__gamma=gamma, machine__C=C).fit(X, y)
+            held_out = loo.estimate(clf, X)
+            whole = (
+                loo.sharp_bound(clf, X).error if by == "sharp" else (held_out.margins <= 0).mean()
+            )
+            values.append(whole)
+        assert (table[by] >= np.array(values) - 1e-12).all()  # unfinished ones are too high
+        assert search.best_bound_ == pytest.approx(min(values)) == pytest.approx(values[best])
+        assert (table[by] <= table["bound"]).all()
+
+
+def test_by_is_checked(wine):
+    with pytest.raises(ValueError, match="by"):
+        LOOBoundSearch(classifier(), GAMMAS, by="folds").fit(*wine)
+    with pytest.raises(ValueError, match="free bias"), pytest.warns(UserWarning, match="free"):
+        LOOBoundSearch(classifier(machine=SVM(bias="free")), GAMMAS, by="sharp").fit(*wine)
+
+
+@pytest.mark.parametrize("by", ["bound", "sharp", "estimate"])
+def test_least_squares_is_searched_by_its_error(wine, by):
+    estimator = classifier("ovo", LeastSquares(), "linear")
+    search = LOOBoundSearch(estimator, GAMMAS, CS, by=by).fit(*wine)
     assert loo.exact(search.best_estimator_, *wine).error == pytest.approx(search.best_bound_)
 
 

@@ -433,6 +433,50 @@ def descend_blocks(
     return steps
 
 
+@compiled
+def leave_out(
+    matrix: Any,
+    diagonal: Any,
+    g: Any,
+    s: Any,
+    lo: Any,
+    hi: Any,
+    shift: float,
+    rows: Any,
+    tol: float,
+    max_iter: int,
+    out: Any,
+) -> None:
+    """Bound and estimate, for each of some rows i, how far its margin falls without the row.
+
+    With s_i = 0 the others are moved by :func:`descend_blocks` as far as ``tol`` and ``max_iter``
+    go. Whatever d this changes s by, d_i = -s_i, the margin without row i is within
+
+        sqrt(G_ii) sqrt(d'Gd / 4 + sum_{j != i} g_j d_j)   of   f_i + (Gd)_i / 2
+
+    (:func:`outcode.duals.removals`). ``matrix`` is the square of the rows that may move, g and s
+    their gradient and dual variables at the optimum. ``out[0]`` is how far the lower end lies
+    below f_i, ``out[1]`` how far f_i + (Gd)_i does, each seen from the row's own sign.
+    """
+    low, high = lo.copy(), hi.copy()
+    for r in range(rows.shape[0]):
+        i = rows[r]
+        t, low[i], high[i] = s.copy(), 0.0, 0.0
+        t[i] = 0.0
+        h = (g - s[i] * (matrix[i] + shift)).astype(matrix.dtype)
+        descend_blocks(matrix, diagonal, h, t, low, high, shift, tol, max_iter)
+        moved2, cost = 0.0, 0.0
+        for j in range(s.shape[0]):
+            d = t[j] - s[j]
+            moved2 += d * (h[j] - g[j])
+            if j != i:
+                cost += max(0.0, d * g[j])  # never negative at an exact optimum
+        fall = (g[i] - h[i]) * np.sign(s[i])
+        out[0, r] = fall / 2.0 + np.sqrt(max(0.0, moved2 / 4.0 + cost) * diagonal[i])
+        out[1, r] = fall
+        low[i], high[i] = lo[i], hi[i]
+
+
 @compiled_fast
 def add_rows(matrix: Any, index: Any, coef: Any, out: Any) -> None:
     """out += coef @ matrix[index], eight rows at a time, accumulated in the type of ``out``."""

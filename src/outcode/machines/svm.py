@@ -145,6 +145,32 @@ class SVM(KernelMachine):
             thread_map(task, tasks, n_jobs)
         return out
 
+    def removals(
+        self,
+        gram: grams.Gram,
+        targets: Array,
+        rows: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+    ) -> Array:
+        """Bound and estimate how far each margin of some rows falls, on its own side, without it.
+
+        Returns (2, len(rows), n_dichotomies) lengths, for a bias in the kernel or none: the bound,
+        at most alpha_i G_ii ([PPF04] Lemma 1.1), and the estimate; see :func:`duals.removals`.
+        """
+        check_is_fitted(self, "dual_coef_")
+        box = positive(self.C, "C") * row_weights(sample_weight, len(gram))
+        order = np.arange(len(gram)) if gram.order is None else gram.order
+        place = grams.places(gram)[rows]
+
+        def column(s: int) -> Array:
+            y, duals_, margins = (a[order, s].astype(np.float64) for a in arrays)
+            return duals.removals(gram, y, box[order], duals_, margins, place, self.bias)
+
+        arrays = targets, self.dual_coef_, self.training_margins_
+        return np.stack(thread_map(column, range(targets.shape[1]), n_jobs), axis=2)
+
     def _column(
         self,
         gram: grams.Gram,

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import machines
-from outcode._checks import Array, class_labels, positive, require_classes, row_weights
+from outcode._checks import Array, class_labels, lookup, positive, require_classes, row_weights
 from outcode.progress import progress
 from outcode.selection.trainings import Plain, Problem, Trainings, median_gamma
 
@@ -22,6 +22,8 @@ from outcode.selection.trainings import Plain, Problem, Trainings, median_gamma
 FACTORS = 2.0 ** np.arange(-5, 6)
 #: Kernels that have no gamma.
 WITHOUT_GAMMA = "linear", "precomputed"
+#: What a leave-one-out search can go by.
+CRITERIA = {"bound": "bound", "sharp": "sharp bound", "estimate": "error, estimated"}
 
 
 def _has_proba(search: Any) -> bool:
@@ -123,21 +125,25 @@ class LOOBoundSearch(_Search):
 
     The bound is [PPF04] Theorem 4.1 and Corollary 4.1 (:func:`outcode.loo.bound`); it ranks
     settings, its level is far above the error. A larger C tends to loosen it, so it is made for
-    choosing gamma. Equal bounds go to the smaller gamma, then to the smaller C. With least-squares
-    machines the bound is the leave-one-out error itself.
+    choosing gamma. For little more time the search can go by a bound that comes much closer
+    (:func:`outcode.loo.sharp_bound`), or by an estimate of the leave-one-out error itself
+    (:func:`outcode.loo.estimate`), which serves for C, too. Equals go to the smaller gamma, then to
+    the smaller C. With least-squares machines all three are the leave-one-out error.
 
     Parameters
     ----------
     estimator : OutputCodeClassifier with a kernel machine and a decoder the bound covers
     gammas : values of gamma; None takes eleven, factors of two around 1 / the median distance
     Cs : values of C; None keeps the machine's own
+    by : "bound", "sharp" or "estimate"
     refit : fit the estimator with the best setting on all rows
     verbose : show the settings done and the time left
 
     Attributes
     ----------
     best_params_, best_bound_, best_index_, best_estimator_
-    results_ : a table as a dict of arrays: gamma, C, bound, training_error, seconds
+    results_ : a table as a dict of arrays: gamma, C, bound, training_error, seconds, and "sharp" or
+        "estimate", which is left unfinished, and too high, once it cannot be the smallest
 
     Examples
     --------
@@ -154,29 +160,40 @@ class LOOBoundSearch(_Search):
         gammas: Any = None,
         Cs: Any = None,
         *,
+        by: str = "bound",
         refit: bool = True,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.gammas = gammas
         self.Cs = Cs
+        self.by = by
         self.refit = refit
         self.verbose = verbose
 
     def _search(self, problem: Problem) -> int:
         everything = np.arange(len(problem.y))
         trainings = Trainings(problem, [problem.part(everything, everything)])
+        lookup(CRITERIA, self.by, "by")
+        lowest = 1.0
+
+        def evaluate(gamma: float | None, C: float | None) -> dict[str, float]:
+            nonlocal lowest
+            row = trainings.bound(gamma, C, self.by, lowest)
+            lowest = min(lowest, row[self.by])
+            return row
+
         settings = _settings(problem, self.gammas, self.Cs)
-        self.results_ = _table(trainings.bound, settings, self.verbose)
-        best = _smoothest(-self.results_["bound"], self.results_)
-        self.best_bound_ = float(self.results_["bound"][best])
+        self.results_ = _table(evaluate, settings, self.verbose)
+        best = _smoothest(-self.results_[self.by], self.results_)
+        self.best_bound_ = float(self.results_[self.by][best])
         return best
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the bound against gamma, a line for each C; returns the axes."""
+        """Draw what was chosen by against gamma, a line for each C; returns the axes."""
         ax = self._axes(ax)
-        _curves(ax, self.results_, self.results_["bound"], self.best_index_)
-        ax.set(ylabel="leave-one-out bound")
+        _curves(ax, self.results_, self.results_[self.by], self.best_index_)
+        ax.set(ylabel=f"leave-one-out {CRITERIA[self.by]}")
         return ax
 
 
