@@ -251,22 +251,24 @@ class Trainings:
 
     def at(self, gamma: float | None, C: float | None) -> Iterator[tuple[Part, Any, Any]]:
         """Yield each part with its machines and its decoder."""
+        store = self._gram(gamma)
+        for k, part in enumerate(self.parts):
+            before = self.last[k] if self.last[k] is not None else self.last[k - 1]
+            self.last[k] = self.problem.train(store, part, C, before)
+            yield part, self.last[k], self.problem.decoder(store, part, self.last[k])
+
+    def _gram(self, gamma: float | None) -> grams.Gram:
+        """Return the Gram store of a gamma; after another one nothing but duals is carried over."""
         if self.store is None or gamma != self.gamma:
             self.store = None  # one Gram matrix at a time
             self.store, self.gamma = self.problem.store(gamma, self.parts), gamma
             self.last = [_without_margins(self.last[0]), *[None] * (len(self.parts) - 1)]
-        for k, part in enumerate(self.parts):
-            before = self.last[k] if self.last[k] is not None else self.last[k - 1]
-            self.last[k] = self.problem.train(self.store, part, C, before)
-            yield part, self.last[k], self.problem.decoder(self.store, part, self.last[k])
+        return self.store
 
     def bound(
-        self, gamma: float | None, C: float | None, by: str = "bound", goal: float = 1.0
-    ) -> dict[str, float]:
-        """Return the leave-one-out bound of one setting, as a row of the table.
-
-        ``by`` adds what else is asked for, worked out as long as it can come down to the goal.
-        """
+        self, gamma: float | None, C: float | None
+    ) -> tuple[dict[str, float], tuple[Any, loo.LooBound]]:
+        """Return the bound of one setting as a row of the table, and what it was found on."""
         started = time.perf_counter()
         part, machine, decoder = next(self.at(gamma, C))
         view = clone(self.problem.estimator)
@@ -275,11 +277,18 @@ class Trainings:
         found = loo.bound(view)
         wrong = float(part.weight @ (found.margins <= 0) / part.weight.sum())
         row = {"bound": found.error, "training_error": wrong}
-        if by != "bound":
-            estimated = by == "estimate"
-            sharp = loo.sharpened(view, found, self.store, estimated=estimated, goal=goal)
-            row[by] = sharp.error
-        return {**_setting(gamma, C), **row, "seconds": time.perf_counter() - started}
+        seconds = time.perf_counter() - started
+        return {**_setting(gamma, C), **row, "seconds": seconds}, (view, found)
+
+    def sharpened(
+        self, gamma: float | None, bounded: tuple[Any, loo.LooBound], by: str, goal: float
+    ) -> float:
+        """Return the sharp bound or the estimate where :meth:`bound` gave a bound, if below goal.
+
+        Otherwise it is left unfinished, and too high.
+        """
+        store = self._gram(gamma)
+        return loo.sharpened(*bounded, store, estimated=by == "estimate", goal=goal).error
 
     def accuracy(self, gamma: float | None, C: float | None) -> dict[str, float]:
         """Return the held-out accuracies of one setting, as a row of the table."""
