@@ -1,6 +1,7 @@
 """Kernel widths by leave-one-out bounds against a 5-fold grid of scikit-learn's SVC.
 
     python benchmarks/selection.py --data DATA [--picture docs/selection.png]
+    python benchmarks/selection.py --data DATA --race
     python benchmarks/selection.py --data DATA --cpu
     python benchmarks/selection.py --data DATA --closer
     python benchmarks/selection.py --data DATA --small
@@ -9,7 +10,8 @@ pendigits, satimage and optdigits with their own training and test rows, feature
 widths around 1 / the median squared distance, C = 1. Prints Markdown tables: the test errors of the
 widths picked by the bound, by the sharp bound and by the estimate against the best of the eleven,
 how far each is from the leave-one-out error, and time and test error against GridSearchCV.
-With --cpu only the last, on one core and in CPU seconds, which a busy machine does not change.
+With --race only the last; with --cpu on one core and in CPU seconds, which a busy machine does not
+change.
 With --closer: what tolerance and precision do to the bound, and pendigits with all pairs.
 With --small: widths, and widths with C, on ten small sets, random splits.
 """
@@ -270,6 +272,7 @@ def main():
     parser.add_argument("--data", default=os.environ.get("OUTCODE_DATA"), help="data folder")
     parser.add_argument("--picture", nargs="+", default=[], help="files for the curves")
     parser.add_argument("--cpu", action="store_true", help="one core, CPU seconds, no curves")
+    parser.add_argument("--race", action="store_true", help="times only, no curves")
     parser.add_argument("--closer", action="store_true", help="tolerances, pendigits all pairs")
     parser.add_argument("--small", action="store_true", help="ten small sets")
     parser.add_argument("--splits", type=int, default=3, help="random splits of each small set")
@@ -284,7 +287,7 @@ def main():
             print_tolerances(name, rows[name])
         return print_closer(load("pendigits", options.data))
     print(f"{1 if options.cpu else cpu_count()} cores\n")
-    if not options.cpu:
+    if not options.cpu and not options.race:
         records = [record for name in options.names for record in curves(name, rows[name])]
         print_curves(records)
         if options.picture:

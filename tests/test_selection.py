@@ -133,6 +133,21 @@ def test_by_the_sharp_bound_and_by_the_estimate(wine, code):
         assert (table[by] <= table["bound"]).all()
 
 
+def test_a_tie_of_sharp_bounds_goes_to_the_smoother_kernel():
+    """Two of 98 rows twice: 2 / 98 * 98 is less than 2 in floating point."""
+    rng, y = np.random.RandomState(64), np.arange(98) % 2
+    rng.choice(2), rng.choice(5)  # the draws that follow have such a tie
+    X = rng.randn(98, 2) + 3.0 * y[:, None]
+    estimator = classifier("ovo")
+    search = LOOBoundSearch(estimator, [0.01, 0.03, 0.1], CS, by="sharp").fit(X, y)
+    values = []
+    for gamma, C in zip(search.results_["gamma"], search.results_["C"], strict=True):
+        clf = clone(estimator).set_params(machine__gamma=gamma, machine__C=C).fit(X, y)
+        values.append(loo.sharp_bound(clf, X).error)
+    assert search.best_index_ == np.argmin(values)  # the first of equals
+    assert np.isclose(values, min(values)).sum() > 1
+
+
 def test_by_is_checked(wine):
     with pytest.raises(ValueError, match="by"):
         LOOBoundSearch(classifier(), GAMMAS, by="folds").fit(*wine)

@@ -335,8 +335,7 @@ def removals(
                and f^i(x_i) within sqrt(G_ii) times the radius of f_i + (Gd)_i / 2.
     Cases      t = s but for t_i = 0 gives alpha_i G_ii, [PPF04] Lemma 1.1. A better t, other rows
                taking over the work of row i, gives a smaller ball; if t = s^i moves only rows
-               between their bounds, d'Gd is alpha_i^2 times the squared span of Vapnik and
-               Chapelle (2000).
+               between their bounds, d'Gd is alpha_i^2 times the squared span of [VC00].
     Estimate   the fall at t itself: exact if t = s^i
     Algorithm  some steps of the solver on the support vectors and about as many rows that may
                become one, all others staying as they are (:func:`_solvers.leave_out`)

@@ -22,7 +22,7 @@ from outcode._checks import Array, row_weights
 
 #: The shift is lengthened by this share, so that rounding cannot make the bound too small.
 ROUNDING = 1e-9
-#: Scores closer than this share of their size are a tie.
+#: Scores closer than this share of their size are a tie, and so are errors.
 TIE = 1e-12
 #: Rows sharpened at first; twice as many each time.
 FIRST_ROWS = 64
@@ -147,7 +147,7 @@ def sharpened(
     rows = np.flatnonzero(flags & (found.margins > 0))
     rows = rows[np.argsort((found.margins - U.max(axis=1))[rows], kind="stable")]
     sure, size = float(weight[flags].sum() - weight[rows].sum()), FIRST_ROWS
-    while len(rows) and sure <= goal * weight.sum():
+    while len(rows) and sure <= (goal + TIE) * weight.sum():  # a tie is to be told
         part, rows, size = rows[:size], rows[size:], 2 * size
         falls = clf.machine_.removals(gram, targets, part, weight, n_jobs=clf.n_jobs)
         left_out = _shifted(clf, part, falls[int(estimated)] * targets[part])

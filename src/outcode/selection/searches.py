@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import machines
+from outcode import loo, machines
 from outcode._checks import Array, class_labels, lookup, positive, require_classes, row_weights
 from outcode.progress import progress
 from outcode.selection.trainings import Plain, Problem, Trainings, median_gamma
@@ -200,7 +200,7 @@ class LOOBoundSearch(_Search):
         lowest = 1.0
         with progress("settings looked at again", len(settings), self.verbose) as report:
             for k in np.argsort(values, kind="stable"):
-                if least[k] <= lowest:
+                if least[k] <= lowest + loo.TIE:
                     args = settings[k][0], bounded[k], self.by, lowest
                     values[k] = trainings.sharpened(*args)
                     lowest = min(lowest, values[k])
