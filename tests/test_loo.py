@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -159,6 +161,68 @@ def test_the_estimate_is_the_error_but_for_a_few_rows(code, decoder):
         assert abs(found.error - truth.error) <= 3 / len(y)
         assert found.held_out.shape == truth.held_out.shape
     assert differing <= 8  # of 600
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_ties_stay_errors_in_single_precision(dtype):
+    """Equal kernel values and few rows at the box: every margin left out is an exact tie."""
+    y = np.repeat([0, 1, 2], [4, 3, 3])
+    for k in (0.1, 0.3, 0.7):
+        for C in (1e-3, 0.01, 0.05):
+            K = np.full((10, 10), k, dtype)
+            np.fill_diagonal(K, 1.0)
+            svm = SVM("precomputed", C=C, bias="none", tol=1e-9)
+            clf = OutputCodeClassifier("ova", svm, "linear").fit(K, y)
+            ties = np.abs(loo.exact(clf, K, y).margins) < 1e-12
+            assert loo.sharp_bound(clf, K).flags[ties].all()
+
+
+def noisy_iris():
+    X, y = load_iris(return_X_y=True)
+    return X + 0.5 * np.random.RandomState(0).randn(*X.shape), y
+
+
+@pytest.mark.parametrize("code", ["ova", "ovo"])
+def test_rows_on_demand_are_followed_as_far_as_memory_goes(code):
+    X, y = noisy_iris()
+    whole = OutputCodeClassifier(code, SVM(gamma=0.5, tol=1e-6), "linear").fit(X, y)
+    found = loo.estimate(whole, X).error
+    for size, fits in ((170_000, True), (20_000, False)):
+        svm = SVM(gamma=0.5, tol=1e-6, max_memory=size)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            clf = OutputCodeClassifier(code, svm, "linear").fit(X, y)
+            error = loo.estimate(clf, X).error
+            assert loo.sharp_bound(clf, X).error >= loo.exact(clf, X, y).error
+        assert any("do not fit into max_memory" in str(one.message) for one in said) != fits
+        assert abs(error - found) <= 2 / len(y) if fits else error > found
+
+
+def test_the_right_rows_are_known_and_others_are_not():
+    X, y = noisy_iris()
+    for options in (
+        {"gamma": 0.01, "C": 1e4, "dtype": "float32"},
+        {"kernel": "poly", "coef0": 1.0, "C": 100.0, "dtype": "float32"},
+        {"kernel": "linear", "C": 1e4, "dtype": "float32"},
+        {"gamma": 0.5, "C": 1e-5},
+    ):
+        clf = OutputCodeClassifier("ova", SVM(**options), "linear").fit(X, y)
+        assert loo.estimate(clf, X).held_out.shape == (150, 3)
+        for other in (X[::-1], X[np.r_[0, 2, 1, 3:150]]):
+            with pytest.raises(ValueError, match="fitted on"):
+                loo.estimate(clf, other)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_indefinite_kernel_gives_numbers():
+    rng, y = np.random.RandomState(0), np.repeat([0, 1, 2], 10)
+    X = rng.randn(30, 3) + y[:, None]
+    K = X @ X.T - 4.0 * np.eye(30)
+    for C in (1.0, 100.0):
+        svm = SVM("precomputed", C=C, max_iter=20_000)
+        clf = OutputCodeClassifier("ova", svm, "linear").fit(K, y)
+        assert np.isfinite(loo.estimate(clf, K).held_out).all()
+        assert np.isfinite(loo.sharp_bound(clf, K).error)
 
 
 def test_the_estimate_of_least_squares_is_exact():

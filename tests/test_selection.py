@@ -151,7 +151,9 @@ def test_a_tie_of_sharp_bounds_goes_to_the_smoother_kernel():
 def test_by_is_checked(wine):
     with pytest.raises(ValueError, match="by"):
         LOOBoundSearch(classifier(), GAMMAS, by="folds").fit(*wine)
-    with pytest.raises(ValueError, match="free bias"), pytest.warns(UserWarning, match="free"):
+    with pytest.raises(ValueError, match="Unknown by None"):
+        LOOBoundSearch(classifier(), GAMMAS, by=None).fit(*wine)
+    with pytest.raises(ValueError, match="free bias"):
         LOOBoundSearch(classifier(machine=SVM(bias="free")), GAMMAS, by="sharp").fit(*wine)
 
 

@@ -19,7 +19,7 @@ def lookup(table: Mapping[str, T], name: str, kind: str) -> T:
     if name in table:
         return table[name]
     small = {key.lower(): key for key in table}
-    close = difflib.get_close_matches(name.lower(), small, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name).lower(), small, n=1, cutoff=0.5)
     hint = f" Did you mean {small[close[0]]!r}?" if close else ""
     known = ", ".join(repr(key) for key in table)
     raise ValueError(f"Unknown {kind} {name!r}.{hint} Known: {known}.")

@@ -465,15 +465,18 @@ def leave_out(
         t[i] = 0.0
         h = (g - s[i] * (matrix[i] + shift)).astype(matrix.dtype)
         descend_blocks(matrix, diagonal, h, t, low, high, shift, tol, max_iter)
-        moved2, cost = 0.0, 0.0
-        for j in range(s.shape[0]):
-            d = t[j] - s[j]
-            moved2 += d * (h[j] - g[j])
+        moved, d = np.flatnonzero(t != s), t - s
+        fall, length2, cost = 0.0, 0.0, 0.0
+        for j in moved:  # anew from the kernel values: h may be in single precision
+            row, change = matrix[j], 0.0
+            for k in moved:
+                change += d[k] * (row[k] + shift)
+            length2 += d[j] * change
+            fall -= d[j] * (row[i] + shift) * np.sign(s[i])
             if j != i:
-                cost += max(0.0, d * g[j])  # never negative at an exact optimum
-        fall = (g[i] - h[i]) * np.sign(s[i])
-        out[0, r] = fall / 2.0 + np.sqrt(max(0.0, moved2 / 4.0 + cost) * diagonal[i])
-        out[1, r] = fall
+                cost += max(0.0, d[j] * g[j])  # never negative at an exact optimum
+        radius2 = max(0.0, length2 / 4.0 + cost) * max(0.0, float(diagonal[i]))
+        out[0, r], out[1, r] = fall / 2.0 + np.sqrt(radius2), fall
         low[i], high[i] = lo[i], hi[i]
 
 

@@ -16,6 +16,7 @@ The answer is right when the duality gap says so: it is computed from the float6
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +41,7 @@ POLISH_TOL = 1e-5
 #: What is left of the violations, and steps at most, when a row is left out to bound what it costs.
 REMOVAL_TOL, REMOVAL_STEPS = 1e-3, 300
 #: Rows beside the support vectors that may become one then: as many again, or these.
-NEIGHBOURS = 200
+NEIGHBOURS = 500
 
 
 @dataclass(frozen=True)
@@ -339,7 +340,7 @@ def removals(
     Estimate   the fall at t itself: exact if t = s^i
     Algorithm  some steps of the solver on the support vectors and about as many rows that may
                become one, all others staying as they are (:func:`_solvers.leave_out`)
-    Cost       O(steps n_support) for each row
+    Cost       O(steps m) for each row, m of them moving, and a copy of their square
 
     Parameters
     ----------
@@ -352,27 +353,41 @@ def removals(
     (2, len(rows)) : the bound, at most alpha_i G_ii, and the estimate, at most the bound
     """
     shift, _ = BIASES[bias]
-    falls = np.tile(np.abs(s[rows]) * (gram.diagonal[rows] + shift), (2, 1))
+    falls = np.tile(np.abs(s[rows]) * np.maximum(0.0, gram.diagonal[rows] + shift), (2, 1))
     asked = np.flatnonzero(s[rows])
-    near = _nearest(s, np.where((y != 0) & (box > 0), y * margins, np.inf))
-    if not len(asked) or len(near) > gram.largest_square:
+    near = _nearest(s, np.where((y != 0) & (box > 0), y * margins, np.inf), gram)
+    if not len(asked) or not len(near):
         return falls
+    whole = len(near) == len(gram) and gram.matrix is not None
+    square = gram.matrix if whole else gram.block(near)
     y, box, s, margins = (a[near] for a in (y, box, s, margins))
     out, place = np.empty((2, len(asked))), np.searchsorted(near, rows[asked])
     diagonal = (gram.diagonal[near] + shift).astype(gram.dtype)
     lo, hi = np.minimum(0.0, y * box), np.maximum(0.0, y * box)
     steps = shift, place, REMOVAL_TOL, REMOVAL_STEPS, out
-    _solvers.leave_out(gram.block(near), diagonal, margins - y, s, lo, hi, *steps)
+    _solvers.leave_out(square, diagonal, margins - y, s, lo, hi, *steps)
     falls[:, asked] = np.clip(out, 0.0, falls[:, asked])
     return np.minimum(falls, falls[0])
 
 
-def _nearest(s: Array, margins: Array) -> Array:
-    """Return the support vectors and as many others, those with the smallest margins."""
+def _nearest(s: Array, margins: Array, gram: Gram) -> Array:
+    """Return the support vectors and as many others, those with the smallest margins.
+
+    All rows if that is more than half, which a copy of their square would not save much; none,
+    and a warning, if not even the support vectors fit into memory.
+    """
     support, others = np.flatnonzero(s), np.flatnonzero((s == 0) & (margins < np.inf))
-    most = min(len(others), max(len(support), NEIGHBOURS))
+    if len(support) > gram.largest_square:
+        warnings.warn(
+            f"The kernel values of {len(support):,} support vectors do not fit into max_memory: "
+            f"what leaving one out does is taken to be as much as it can be. Raise max_memory.",
+            stacklevel=2,
+        )
+        return support[:0]
+    most = min(max(len(support), NEIGHBOURS), gram.largest_square - len(support))
     closest = np.argsort(margins[others], kind="stable")[:most]
-    return np.sort(np.concatenate([support, others[closest]]))
+    near = np.sort(np.concatenate([support, others[closest]]))
+    return np.arange(len(s)) if 2 * len(near) > len(s) and gram.matrix is not None else near
 
 
 def _free_bias(problem: _Problem) -> float:

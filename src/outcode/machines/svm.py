@@ -162,13 +162,12 @@ class SVM(KernelMachine):
         check_is_fitted(self, "dual_coef_")
         box = positive(self.C, "C") * row_weights(sample_weight, len(gram))
         order = np.arange(len(gram)) if gram.order is None else gram.order
-        place = grams.places(gram)[rows]
+        arrays, place = (targets, self.dual_coef_, self.training_margins_), grams.places(gram)[rows]
 
         def column(s: int) -> Array:
-            y, duals_, margins = (a[order, s].astype(np.float64) for a in arrays)
-            return duals.removals(gram, y, box[order], duals_, margins, place, self.bias)
+            y, dual_coef, margins = (a[order, s].astype(np.float64) for a in arrays)
+            return duals.removals(gram, y, box[order], dual_coef, margins, place, self.bias)
 
-        arrays = targets, self.dual_coef_, self.training_margins_
         return np.stack(thread_map(column, range(targets.shape[1]), n_jobs), axis=2)
 
     def _column(

@@ -141,7 +141,8 @@ class LOOBoundSearch(_Search):
 
     Attributes
     ----------
-    best_params_, best_bound_, best_index_, best_estimator_
+    best_params_, best_index_, best_estimator_
+    best_bound_ : the smallest of what it went by
     results_ : a table as a dict of arrays: gamma, C, bound, training_error, seconds, and "sharp" or
         "estimate", which is left unfinished, and too high, once it cannot be the smallest
 
@@ -172,14 +173,20 @@ class LOOBoundSearch(_Search):
         self.verbose = verbose
 
     def _search(self, problem: Problem) -> int:
+        lookup(CRITERIA, self.by, "by")
+        if self.by != "bound" and hasattr(problem.machine, "removals"):
+            loo.check_followed(problem.machine)
         everything = np.arange(len(problem.y))
         trainings = Trainings(problem, [problem.part(everything, everything)])
-        lookup(CRITERIA, self.by, "by")
         settings, bounded = _settings(problem, self.gammas, self.Cs), []
+        lowest = 1.0
 
         def evaluate(gamma: float | None, C: float | None) -> dict[str, float]:
+            nonlocal lowest
             row, found = trainings.bound(gamma, C)
-            bounded.append(found if self.by != "bound" else None)
+            lowest = min(lowest, row["bound"])
+            chance = self.by != "bound" and row["training_error"] <= lowest
+            bounded.append(found if chance else None)  # what cannot win is not kept
             return row
 
         self.results_ = _table(evaluate, settings, self.verbose)
@@ -195,12 +202,15 @@ class LOOBoundSearch(_Search):
         """Sharpen the bounds, lowest first, as long as a setting can still be the best.
 
         No setting comes below its training error: a row wrong in training stays wrong left out.
+        All values of C at one gamma go together, on one Gram matrix.
         """
         values, least = self.results_["bound"].copy(), self.results_["training_error"]
+        gammas, which = np.unique(self.results_["gamma"], return_inverse=True)
+        of_gamma = np.array([values[which == g].min() for g in range(len(gammas))])
         lowest = 1.0
         with progress("settings looked at again", len(settings), self.verbose) as report:
-            for k in np.argsort(values, kind="stable"):
-                if least[k] <= lowest + loo.TIE:
+            for k in np.lexsort((values, which, of_gamma[which])):
+                if bounded[k] is not None and least[k] <= lowest + loo.TIE:
                     args = settings[k][0], bounded[k], self.by, lowest
                     values[k] = trainings.sharpened(*args)
                     lowest = min(lowest, values[k])
