@@ -111,7 +111,7 @@ def sharp_bound(clf: Any, X: Any) -> LooBound:
     (:func:`outcode.duals.removals`, with the proof). The shift of each margin is the smaller of
     that and [PPF04]'s alpha_is G_ii, so that the rows counted are some of those of :func:`bound`.
     It holds under the same conditions (machines solved exactly), for decoders that :func:`bound`
-    covers, and costs about as much as the training.
+    covers, and costs as much as one to some trainings.
 
     Parameters
     ----------

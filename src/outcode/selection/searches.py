@@ -125,7 +125,7 @@ class LOOBoundSearch(_Search):
 
     The bound is [PPF04] Theorem 4.1 and Corollary 4.1 (:func:`outcode.loo.bound`); it ranks
     settings, its level is far above the error. A larger C tends to loosen it, so it is made for
-    choosing gamma. For little more time the search can go by a bound that comes much closer
+    choosing gamma. For some more time the search can go by a bound that comes much closer
     (:func:`outcode.loo.sharp_bound`), or by an estimate of the leave-one-out error itself
     (:func:`outcode.loo.estimate`), which serves for C, too. Equals go to the smaller gamma, then to
     the smaller C. With least-squares machines all three are the leave-one-out error.
