@@ -86,14 +86,14 @@ def test_widths_and_decoders(data_dir):
 
 
 def test_spoc_beats_a_dense_quadratic_program(monkeypatch):
-    monkeypatch.setattr(cs02, "QUICK", (10, 20))
+    monkeypatch.setattr(cs02, "QUICK", (20, 40))
     monkeypatch.setattr(cs02, "RUNS", 1)
     page = papers.reproduce("CS02", Setting(quick=True))
-    rows = [line.split("|") for line in page.splitlines() if line.startswith(("| 10", "| 20"))]
+    rows = [line.split("|") for line in page.splitlines() if line.startswith(("| 20", "| 40"))]
     assert len(rows) == 2
     for row in rows:
         assert float(row[5]) == pytest.approx(float(row[6]), rel=2e-3)
-        assert float(row[4]) > 1
+    assert float(rows[1][4]) > 1  # fewer points take both some milliseconds: no race
 
 
 @pytest.mark.slow
