@@ -386,7 +386,7 @@ def test_no_place_for_compiled_code(capsys, monkeypatch):
 
 
 def test_without_click_the_command_says_what_to_install():
-    script = "import sys; sys.modules['click'] = None; import outcode.cli"
+    script = "import sys; sys.modules['click'] = None; import outcode.app.cli"
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2

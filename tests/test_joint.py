@@ -15,8 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outcode import OutputCodeClassifier, codes, datasets, dichotomies, loo, machines
 from outcode.classifier import stratified_folds
-from outcode.machines import SVM, Joint, LeastSquares, _joint_solver
+from outcode.machines import SVM, Joint, LeastSquares
 from outcode.selection import JointSearchCV, KernelSearchCV
+from outcode.solvers import jcl
 
 KINDS = ["ova", "ovo", "dense", "sparse"]
 KERNELS = {"linear": {"kernel": "linear"}, "rbf": {"kernel": "rbf", "gamma": 0.3}}
@@ -103,7 +104,7 @@ def fit_unconverged(machine, *args):
 @pytest.mark.parametrize("code", KINDS)
 def test_equals_the_dense_system_of_all_columns(code, kernel, rounds, form, monkeypatch):
     if form == "conjugate gradients":
-        monkeypatch.setattr(_joint_solver.problems, "SMALL", 0)
+        monkeypatch.setattr(jcl.problems, "SMALL", 0)
     X, targets, weight = problem(code)
     machine = rounds_of(rounds, 1e-2, 3e-2, **KERNELS[kernel])
     fit_unconverged(machine, X, targets, weight)
@@ -128,9 +129,9 @@ def test_the_forms_of_the_system_agree(code, kernel):
     half = []
     L = targets.shape[1]
     vectors = np.linalg.qr(np.random.RandomState(0).randn(L, L))[0]
-    T = _joint_solver.Relation(vectors, np.linspace(0.0, 20.0, L))
+    T = jcl.Relation(vectors, np.linspace(0.0, 20.0, L))
     for form in ("SmallPrimal", "SmallDual", "ConjugateGradients"):
-        kind = getattr(_joint_solver, form)
+        kind = getattr(jcl, form)
         half.append(kind(spectrum, targets[spectrum.rows]).half_weights(T, None, 1e-300))
     np.testing.assert_allclose(half[0], half[1], atol=1e-10)
     np.testing.assert_allclose(half[0], half[2], atol=1e-9)
@@ -170,7 +171,7 @@ def test_optimality_conditions_hold_on_the_margins(code, kernel):
 
 @pytest.mark.parametrize("code", KINDS)
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("solver", _joint_solver.SOLVERS)
+@pytest.mark.parametrize("solver", jcl.SOLVERS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_objective_never_increases_and_the_relation_is_a_covariance(code, kernel, solver):
     X, targets, weight = problem(code)
@@ -258,20 +259,20 @@ def test_ridge_by_the_features_and_by_the_rows(kernel):
 @pytest.mark.parametrize(("lambda1", "lambda2"), [(1e-8, 1e-2), (1e-2, 1e-8), (0.3, 0.2)])
 def test_lengths_meet_their_optimality_conditions(lambda1, lambda2):
     g = np.sort(np.random.RandomState(0).rand(9))[::-1]
-    sigma = _joint_solver.certificates.lengths(g, lambda1, lambda2)
+    sigma = jcl.certificates.lengths(g, lambda1, lambda2)
     slope = g - lambda1 * sigma - lambda2 * sigma.sum()
     assert (sigma >= 0).all()
     np.testing.assert_allclose(slope[sigma > 0], 0.0, atol=1e-9)
     assert (slope <= 1e-9).all()
     reached = g @ sigma - lambda1 / 2 * sigma @ sigma - lambda2 / 2 * sigma.sum() ** 2
-    assert _joint_solver.conjugate(g, lambda1, lambda2) == pytest.approx(reached, rel=1e-6)
+    assert jcl.conjugate(g, lambda1, lambda2) == pytest.approx(reached, rel=1e-6)
 
 
 @pytest.mark.parametrize("code", KINDS)
 @pytest.mark.parametrize("form", [0, 10**6])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # as printed it stalls
 def test_the_alternation_comes_no_lower_than_the_splitting(code, form, monkeypatch):
-    monkeypatch.setattr(_joint_solver.problems, "SMALL", form)
+    monkeypatch.setattr(jcl.problems, "SMALL", form)
     X, targets, weight = problem(code)
     one, other = (
         Joint(1e-2, 1e-3, gamma=0.3, solver=solver, tol=1e-5, max_iter=200)
@@ -292,7 +293,7 @@ def test_the_first_iteration_is_the_first_alternation(code):
     X, targets, weight = problem(code)
     factorised = Joint().factorise(features(X, "rbf")[1], targets, weight)
     W, loss = factorised.resolvent(np.zeros((len(factorised.spectrum.s), targets.shape[1])), 0.5)
-    even = _joint_solver.Relation.even(targets.shape[1])
+    even = jcl.Relation.even(targets.shape[1])
     T = even.coupling(0.1, 0.4 / targets.shape[1])
     expected = factorised.half_weights(T, None, 1e-300) @ T.root()
     np.testing.assert_allclose(W, expected, atol=1e-10)
@@ -614,7 +615,7 @@ def test_search_says_once_that_settings_stopped_early():
 
 @pytest.mark.slow
 def test_vehicle_pairs_by_conjugate_gradients(data_dir, monkeypatch):
-    monkeypatch.setattr(_joint_solver.problems, "SMALL", 0)
+    monkeypatch.setattr(jcl.problems, "SMALL", 0)
     data = datasets.load("vehicle", data_dir)
     X = StandardScaler().fit_transform(data.X)
     clf = OutputCodeClassifier("ovo", Joint(1e-2, 1e-2), "llw").fit(X, data.y)

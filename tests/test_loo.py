@@ -10,9 +10,10 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 from oracles import svm_dual
-from outcode import OutputCodeClassifier, codes, decoders, dichotomies, duals, loo, machines
+from outcode import OutputCodeClassifier, codes, decoders, dichotomies, loo, machines
 from outcode import gram as grams
 from outcode.machines import SVM, LeastSquares
+from outcode.solvers.svm import columns as duals
 
 CODES = {
     "ova": "ova",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from outcode import papers
-from outcode.papers import comparison, cs02, epy08, lzcx16, ppf04
-from outcode.papers.comparison import Figure, Setting, fold_errors, side_by_side
+from outcode.app.papers import comparison, cs02, epy08, lzcx16, ppf04
+from outcode.app.papers.comparison import Figure, Setting, fold_errors, side_by_side
 
 
 def record(method, fold, error, data="iris", status="ok"):
@@ -16,7 +16,7 @@ def record(method, fold, error, data="iris", status="ok"):
 
 def test_every_paper_has_a_module_and_an_unknown_one_is_guessed():
     for key in papers.PAPERS:
-        module = __import__(f"outcode.papers.{key.lower()}", fromlist=["reproduce"])
+        module = __import__(f"outcode.app.papers.{key.lower()}", fromlist=["reproduce"])
         assert callable(module.reproduce)
     with pytest.raises(ValueError, match="Did you mean 'LZ05'"):
         papers.reproduce("LZ5")

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 import oracles
 from outcode import OutputCodeClassifier, codes, datasets, kernels
+from outcode.app.papers import lz05
 from outcode.decoders import (
     DynamicReliability,
     StaticReliability,
@@ -24,7 +25,6 @@ from outcode.decoders import (
     reliability,
 )
 from outcode.machines import SVM
-from outcode.papers import lz05
 
 CODES = ("ova", "ovo", "sparse", "dense")
 

@@ -15,7 +15,7 @@ from scipy import stats
 
 from fake_records import METHODS, study
 from outcode import dichotomies, metrics, report, statistics
-from outcode.report import comparison, evidence, page, text, trust
+from outcode.app.report import comparison, evidence, page, text, trust
 
 SECTIONS = list(report.SECTIONS)
 

@@ -15,11 +15,12 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from outcode import _sbc_solver, codes, sbc
+from outcode import codes, sbc
 from outcode.decoders.likelihood import softmax
 from outcode.gram import DenseGram, RowGram
 from outcode.progress import Silent
 from outcode.sbc import SingleBinaryClassifier
+from outcode.solvers import sbc as sbc_solver
 
 GAMMA = 0.4
 rng = np.random.RandomState(0)
@@ -48,7 +49,7 @@ def one_vs_rest(y, n_classes):
 
 
 def problem(X, y, C=1.0, gamma=GAMMA):
-    return _sbc_solver.begin(
+    return sbc_solver.begin(
         DenseGram(rbf_kernel(X, gamma=gamma)), one_vs_rest(y, y.max() + 1), np.full(len(y), C)
     )
 
@@ -180,9 +181,9 @@ def test_working_sets_reach_the_same_solution(monkeypatch):
     X, y = data(150, spread=4.0)
     M = sbc.gaussian_classes(np.eye(4), GAMMA)
     whole, parts = problem(X, y, 5.0), problem(X, y, 5.0)
-    first = _sbc_solver.solve(whole, M, 1e-8, 10**6)
-    monkeypatch.setattr(_sbc_solver, "WORKING_SET", 16)
-    second = _sbc_solver.solve(parts, M, 1e-8, 10**6)
+    first = sbc_solver.solve(whole, M, 1e-8, 10**6)
+    monkeypatch.setattr(sbc_solver, "WORKING_SET", 16)
+    second = sbc_solver.solve(parts, M, 1e-8, 10**6)
     assert first.converged
     assert second.converged
     np.testing.assert_allclose(parts.s, whole.s, atol=1e-5)
@@ -194,7 +195,7 @@ def test_a_class_kernel_with_zeros_and_a_zero_row():
     X, y = data(50)
     for M in (np.eye(4), np.diag([1.0, 2.0, 0.0, 1.0])):
         p = problem(X, y)
-        solution = _sbc_solver.solve(p, M, 1e-8, 10**6)
+        solution = sbc_solver.solve(p, M, 1e-8, 10**6)
         duals, _ = explicit(rbf_kernel(X, gamma=GAMMA), M, one_vs_rest(y, 4), 1.0)
         f = rbf_kernel(X, gamma=GAMMA) @ duals @ M
         dual = (duals * one_vs_rest(y, 4)).sum() - 0.5 * (duals * f).sum()
@@ -226,7 +227,7 @@ def test_memory_is_that_of_the_rows_not_of_the_copies():
 
 
 def test_rows_on_demand_and_float32(monkeypatch):
-    monkeypatch.setattr(_sbc_solver, "BATCH", 7)
+    monkeypatch.setattr(sbc_solver, "BATCH", 7)
     X, y = data(80)
     clf = SingleBinaryClassifier("identity", gamma=GAMMA, tol=1e-6)
     expected = clf.fit(X, y).decision_function(X)
@@ -252,27 +253,27 @@ def test_sparse_and_precomputed_rows():
 
 
 def test_the_first_working_set_holds_rows_of_all_classes_and_no_copy_twice(monkeypatch):
-    monkeypatch.setattr(_sbc_solver, "WORKING_SET", 64)
+    monkeypatch.setattr(sbc_solver, "WORKING_SET", 64)
     p = problem(*data(200, 4))
     up, down = p.violations(-p.y)  # at the start all copies violate alike
     order = np.random.RandomState(0).permutation(p.s.size)
-    chosen = _sbc_solver.working_set(up, down, np.empty(0, dtype=np.intp), order)
+    chosen = sbc_solver.working_set(up, down, np.empty(0, dtype=np.intp), order)
     assert len(np.unique(chosen)) == len(chosen) == 64
     assert np.bincount(chosen // 200, minlength=4).min() >= 8
     assert np.sum(p.y.ravel()[chosen] > 0) == 32
-    again = _sbc_solver.working_set(up, down, chosen, order)
+    again = sbc_solver.working_set(up, down, chosen, order)
     assert len(np.unique(again)) == len(again) == 64
     assert len(np.intersect1d(chosen, again)) >= 32
 
 
 def test_a_working_set_holds_the_pair_that_violates_most(monkeypatch):
-    monkeypatch.setattr(_sbc_solver, "WORKING_SET", 16)
+    monkeypatch.setattr(sbc_solver, "WORKING_SET", 16)
     rng = np.random.RandomState(0)
     for _ in range(50):
         up, down = rng.randn(4, 30), rng.randn(4, 30)
-        up[rng.rand(4, 30) < 0.3] = down[rng.rand(4, 30) < 0.3] = -_sbc_solver.HUGE
+        up[rng.rand(4, 30) < 0.3] = down[rng.rand(4, 30) < 0.3] = -sbc_solver.HUGE
         last, order = rng.permutation(120)[:16], rng.permutation(120)
-        chosen = _sbc_solver.working_set(up, down, last, order)
+        chosen = sbc_solver.working_set(up, down, last, order)
         assert {int(up.argmax()), int(down.argmax())} <= set(chosen.tolist())
 
 
@@ -345,9 +346,9 @@ def test_the_shortcut_is_alpha_G_alpha():
     X, y = data(30)
     p = problem(X, y)
     basis = basis_kernels(4)
-    _sbc_solver.solve(p, basis.sum(axis=0), 1e-4, 10**6)
+    sbc_solver.solve(p, basis.sum(axis=0), 1e-4, 10**6)
     alpha, target = np.abs(p.s.T).ravel(), one_vs_rest(y, 4).ravel()
-    for v, K_M in zip(_sbc_solver.basis_norms(p, basis), basis, strict=True):
+    for v, K_M in zip(sbc_solver.basis_norms(p, basis), basis, strict=True):
         G = np.outer(target, target) * np.kron(rbf_kernel(X, gamma=GAMMA), K_M)
         assert v == pytest.approx(alpha @ G @ alpha, rel=1e-10)
 
@@ -438,9 +439,9 @@ def swap(mu, v, radius):
 @pytest.mark.parametrize("max_updates", [4, 100])
 def test_going_round_in_circles_ends_with_the_best_weights_met(max_updates, monkeypatch):
     X, y = data(60, 4)
-    monkeypatch.setitem(_sbc_solver.UPDATES, "paper", swap)
-    limits = _sbc_solver.Limits(1e-6, 10**6, 1e-12, max_updates)
-    learned = _sbc_solver.learn_kernel(
+    monkeypatch.setitem(sbc_solver.UPDATES, "paper", swap)
+    limits = sbc_solver.Limits(1e-6, 10**6, 1e-12, max_updates)
+    learned = sbc_solver.learn_kernel(
         problem(X, y), basis_kernels(4), 5.0, "paper", limits, Silent()
     )
     assert 5 <= len(learned.path) <= 50
@@ -492,10 +493,10 @@ def test_held_out_margins_are_those_of_a_refit():
     clf = SingleBinaryClassifier("identity", gamma=GAMMA, tol=1e-8).fit(X, y)
     p = problem(X, y)
     M = clf.class_kernel_
-    _sbc_solver.solve(p, M, 1e-8, 10**6)
+    sbc_solver.solve(p, M, 1e-8, 10**6)
     out = np.arange(0, 60, 3)
     part = p.without(out)
-    solution = _sbc_solver.solve(part, M, 1e-8, 10**6)
+    solution = sbc_solver.solve(part, M, 1e-8, 10**6)
     kept = np.setdiff1d(np.arange(60), out)
     again = SingleBinaryClassifier("identity", gamma=GAMMA, tol=1e-8).fit(X[kept], y[kept])
     expected = again.decision_function(X[out])

@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
-from outcode import _spoc_solver as solver
 from outcode import gram as grams
 from outcode import kernels
 from outcode.decoders.likelihood import fit_temperature
 from outcode.machines import SVM
+from outcode.solvers import spoc as solver
 from outcode.spoc import SPOC, content_folds
 
 

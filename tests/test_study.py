@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from outcode import OutputCodeClassifier, codes, decoders, machines, study
+from outcode.app.study import Method, Store, Study, cell, fitted, from_arrays, plan, run
 from outcode.machines import SVM
 from outcode.selection import LOOBoundSearch
-from outcode.study import Method, Store, Study, cell, fitted, from_arrays, plan, run
 
 #: What may differ between two runs of the same cell.
 VOLATILE = {"fit_seconds", "predict_seconds", "peak_memory"}

@@ -20,7 +20,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from outcode import study
-from outcode.study import Method, Store, estimate, from_arrays, pool, run, store
+from outcode.app.study import Method, Store, estimate, from_arrays, pool, run, store
 from test_study import Probe, lasting, plain, probe, results
 
 # --- the store ---
@@ -302,7 +302,7 @@ def test_every_trouble_gets_its_record(troubled):
 
 def test_no_worker_is_left(troubled):
     assert [
-        p for p in psutil.Process().children() if "outcode.study.worker" in str(p.cmdline())
+        p for p in psutil.Process().children() if "outcode.app.study.worker" in str(p.cmdline())
     ] == []
 
 

@@ -8,8 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 import oracles
-from outcode import OutputCodeClassifier, _solvers, codes
+from outcode import OutputCodeClassifier, codes
 from outcode.machines import SVM
+from outcode.solvers.svm import loops
 
 KERNELS = ("rbf", "linear", "poly", "laplacian")
 
@@ -228,10 +229,10 @@ def test_blocks_end_where_no_row_wants_to_move(n, shift):
             s, g = np.zeros(n), (-y).astype(dtype)
             diagonal = (K.diagonal() + shift).astype(dtype)
             matrix = np.ascontiguousarray(K, dtype=dtype)
-            _solvers.descend_blocks(matrix, diagonal, g, s, lo, hi, shift, tol, 10**6)
+            loops.descend_blocks(matrix, diagonal, g, s, lo, hi, shift, tol, 10**6)
             assert np.all((s >= lo) & (s <= hi))
             exact = K @ s + shift * s.sum() - y
             np.testing.assert_allclose(g, exact, atol=1e-7 if dtype is np.float64 else 1e-2)
-            up, down = _solvers.violations(exact, s, lo, hi)
+            up, down = loops.violations(exact, s, lo, hi)
             slack = tol + 1e-8 if dtype is np.float64 else 10 * tol
             assert max(up.max(), down.max()) <= slack, (name, dtype)

@@ -19,14 +19,12 @@ if TYPE_CHECKING:
         losses,
         machines,
         metrics,
-        papers,
         persistence,
-        report,
         selection,
         statistics,
-        study,
         theory,
     )
+    from outcode.app import papers, report, study
     from outcode.classifier import OutputCodeClassifier
     from outcode.dichotomies import diagnose
     from outcode.persistence import load, save
@@ -44,6 +42,9 @@ _HOMES = {
     "load": "persistence",
     "save": "persistence",
 }
+
+#: Public modules of the application.
+_IN_APP = ("papers", "report", "study")
 
 __all__ = [
     "SPOC",
@@ -76,6 +77,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"outcode.{_HOMES[name]}"), name)
+    if name in _IN_APP:
+        return import_module(f"outcode.app.{name}")
     if name in __all__:
         return import_module(f"outcode.{name}")
     raise AttributeError(f"module 'outcode' has no attribute {name!r}")

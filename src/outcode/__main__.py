@@ -1,6 +1,6 @@
 """``python -m outcode`` is the command line."""
 
-from outcode.cli import main
+from outcode.app.cli import main
 
 if __name__ == "__main__":
     main()

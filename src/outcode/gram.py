@@ -20,10 +20,10 @@ from sklearn.utils import gen_batches
 
 from outcode import kernels
 from outcode._checks import Array
-from outcode._solvers import add_rows, gather
 from outcode.parallel import thread_map
+from outcode.solvers.store import TILE
+from outcode.solvers.svm.loops import add_rows, gather
 
-TILE = 256
 #: Up to this many rows the Gram matrix is float64, beyond it float32, unless the user says.
 DOUBLE_LIMIT = 5000
 
@@ -63,6 +63,14 @@ class DenseGram:
                 out[rows, columns] = self.matrix[source]
         return out
 
+    def strip(self, index: Array) -> Array:
+        """Return some rows."""
+        return self.matrix[index]
+
+    def square(self, index: Array) -> DenseGram:
+        """Return the store of some rows alone."""
+        return DenseGram(self.block(index))
+
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""
         place = places(self)
@@ -99,6 +107,14 @@ class RowGram:
         """Return the square matrix of some rows."""
         rows = self.rows[index]
         return self.kernel.block(rows, rows, self.dtype)
+
+    def strip(self, index: Array) -> Array:
+        """Return some rows, computed in float64 and not kept."""
+        return self.kernel.block(self.rows[index], self.rows)
+
+    def square(self, index: Array) -> DenseGram:
+        """Return the store of some rows alone, in memory."""
+        return DenseGram(self.block(index))
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""

@@ -108,7 +108,7 @@ def sharp_bound(clf: Any, X: Any) -> LooBound:
 
     For every row that :func:`bound` counts, though the trained rule has it right, the solver goes
     some steps without it, and a ball around where it arrives holds the machine trained without it
-    (:func:`outcode.duals.removals`, with the proof). The shift of each margin is the smaller of
+    (:func:`columns.removals`, with the proof). The shift of each margin is the smaller of
     that and [PPF04]'s alpha_is G_ii, so that the rows counted are some of those of :func:`bound`.
     It holds under the same conditions (machines solved exactly), for decoders that :func:`bound`
     covers, and costs as much as one to some trainings.
@@ -162,7 +162,7 @@ def estimate(clf: Any, X: Any) -> LooError:
     """Estimate the leave-one-out error of a fitted classifier: :func:`exact`, nearly, and soon.
 
     Every support vector is left out in turn, but the solver goes only some steps without it and
-    moves only the support vectors and those rows that come next (:func:`outcode.duals.removals`).
+    moves only the support vectors and those rows that come next (:func:`columns.removals`).
     C, the code and what the decoder learned from data stay as they are. It is no bound; any decoder
     will do. Least-squares machines give the error itself.
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import _spoc_solver, kernels
+from outcode import kernels
 from outcode._checks import (
     Array,
     class_labels,
@@ -22,12 +22,13 @@ from outcode._checks import (
     require_classes,
     row_weights,
 )
-from outcode._spoc_solver import Solution
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.gram import Gram
 from outcode.machines.kernel import KernelMachine
 from outcode.parallel import single_blas
 from outcode.scores import ByScores
+from outcode.solvers import spoc as spoc_solver
+from outcode.solvers.spoc import Solution
 
 #: What is added to the kernel.
 SHIFTS = {"none": 0.0, "kernel": 1.0}
@@ -89,7 +90,7 @@ class SPOC(ByScores, KernelMachine):
     Notes
     -----
     The optimal M is unique, tau is not (repeated rows, singular kernels). A row costs one step of
-    [CS02] Figure 4; see :mod:`outcode._spoc_solver`.
+    [CS02] Figure 4; see :mod:`outcode.solvers.spoc`.
 
     Examples
     --------
@@ -174,22 +175,22 @@ class SPOC(ByScores, KernelMachine):
         return weight
 
     def _linear_solver(self, X: Any) -> Solver:
-        b = _spoc_solver.margin_requirements(self.labels_, len(self.classes_))
+        b = spoc_solver.margin_requirements(self.labels_, len(self.classes_))
         options = self._options()
 
         def solve(mass: Array, start: tuple[Array, Array] | None) -> Solution:
-            return _spoc_solver.solve_linear(X, self.labels_, b, mass, start=start, **options)
+            return spoc_solver.solve_linear(X, self.labels_, b, mass, start=start, **options)
 
         return solve
 
     def _gram_solver(self, store: Gram) -> Solver:
         if store.order is not None:
             raise ValueError("This Gram store has its rows sorted for a code: build one without.")
-        b = _spoc_solver.margin_requirements(self.labels_, len(self.classes_))
+        b = spoc_solver.margin_requirements(self.labels_, len(self.classes_))
         options = self._options()
 
         def solve(mass: Array, start: tuple[Array, Array] | None) -> Solution:
-            return _spoc_solver.solve(store, self.labels_, b, mass, start=start, **options)
+            return spoc_solver.solve(store, self.labels_, b, mass, start=start, **options)
 
         return solve
 

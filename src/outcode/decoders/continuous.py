@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from outcode import _spoc_solver, design, kernels
+from outcode import design, kernels
 from outcode import gram as grams
 from outcode._checks import Array, positive
 from outcode.decoders.common import Decoder, Training
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.parallel import single_blas
+from outcode.solvers import spoc as spoc_solver
 
 
 class ContinuousCode(Decoder):
@@ -100,9 +101,9 @@ class ContinuousCode(Decoder):
         self.kernel_ = kernels.resolve(self.kernel, H, gamma=self.gamma, weight=weight)
         self.origin_ = self.kernel_.origin(H)
         rows = self.kernel_.prepare(H, self.origin_)
-        b = _spoc_solver.margin_requirements(labels, len(self.code_))
+        b = spoc_solver.margin_requirements(labels, len(self.code_))
         beta = positive(self.beta, "beta")
-        found = _spoc_solver.solve(grams.gram(self.kernel_, rows), labels, b, weight, beta=beta)
+        found = spoc_solver.solve(grams.gram(self.kernel_, rows), labels, b, weight, beta=beta)
         support = np.flatnonzero((found.tau != 0).any(axis=1))
         self.patterns_, self.dual_coef_ = rows[support], found.tau[support] / beta
 

@@ -19,8 +19,8 @@ from sklearn.utils.extmath import row_norms
 from threadpoolctl import ThreadpoolController
 
 from outcode._checks import Array
-from outcode._solvers import compiled
 from outcode.decoders.common import Training
+from outcode.solvers.svm.loops import compiled
 
 #: Distances closer than this share of their size are equal: what rounding leaves of a tie.
 TIE = 1e-12

@@ -16,10 +16,10 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array, lookup
-from outcode._solvers import compiled
 from outcode.decoders.common import Decoder, Training, total_loss
 from outcode.decoders.neighbours import TIE, InputSpace, KernelSpace, Space, training_rows
 from outcode.parallel import single_blas, thread_map
+from outcode.solvers.svm.loops import compiled
 
 #: Values of k tried when none is given.
 NEIGHBOURS = (1, 3, 5, 9, 15, 25)

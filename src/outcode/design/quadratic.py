@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from outcode import _spoc_solver
 from outcode._checks import Array
 from outcode.design.linear import program
 from outcode.design.problem import ContinuousDesign, Data, hard, matrix_norm
+from outcode.solvers import spoc as spoc_solver
 
 #: Largest violation of the optimality conditions, in units of the largest lead required.
 TOL = 1e-7
@@ -27,7 +27,7 @@ def quadratic(data: Data, beta: float, start: Any = None, tol: float = TOL) -> C
     """Solve min beta/2 |M|^2 + loss by the solver of SPOC; M by Eq. 26."""
     b = np.ascontiguousarray(data.b.T)
     leads = max(1.0, float(np.abs(b).max()))
-    found = _spoc_solver.solve_linear(
+    found = spoc_solver.solve_linear(
         data.H, data.labels, b, data.mass, beta=beta, tol=tol * leads, start=start
     )
     code = found.tau.T @ data.H / beta

@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array, lookup, positive, row_weights
-from outcode.machines import _joint_solver as joint
 from outcode.machines.common import as_targets, check_signs
 from outcode.machines.kernel import KernelMachine, _as_rows
 from outcode.machines.least_squares import _products
 from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
+from outcode.solvers import jcl as joint
 
 #: A relative residual of the linear system beyond this is said in a warning.
 RESIDUAL_LIMIT = 1e-5
@@ -40,7 +40,7 @@ class Joint(KernelMachine):
     expansion, sums over all columns and rows: cross @ dual_coef + bias.
 
     One eigendecomposition of the kernel matrix (of the features, for a linear kernel with fewer
-    features than rows) serves all iterations; :mod:`outcode.machines._joint_solver` has the
+    features than rows) serves all iterations; :mod:`outcode.solvers.jcl` has the
     cases and their cost.
 
     Parameters

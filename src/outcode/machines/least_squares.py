@@ -11,13 +11,13 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from outcode import duals
 from outcode import gram as grams
 from outcode._checks import Array, lookup, positive, row_weights
 from outcode.machines.common import as_targets, check_signs
 from outcode.machines.kernel import KernelMachine
 from outcode.parallel import thread_map
 from outcode.progress import progress
+from outcode.solvers.svm import columns as duals
 
 #: A relative residual of the linear system beyond this is said in a warning.
 RESIDUAL_LIMIT = 1e-6

@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from outcode import duals
 from outcode import gram as grams
 from outcode._checks import Array, lookup, positive, row_weights
 from outcode.machines.common import as_targets, check_signs
 from outcode.machines.kernel import KernelMachine
 from outcode.parallel import thread_map
 from outcode.progress import progress
+from outcode.solvers.svm import columns as duals
 
 
 class SVM(KernelMachine):

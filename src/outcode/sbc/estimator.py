@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import _sbc_solver, codes, decoders
+from outcode import codes, decoders
 from outcode._checks import (
     Array,
     class_labels,
@@ -35,6 +35,7 @@ from outcode.sbc.extensions import (
     prior_weights,
 )
 from outcode.scores import ByScores
+from outcode.solvers import sbc as sbc_solver
 
 
 class Expansion(KernelMachine):
@@ -212,7 +213,7 @@ class SingleBinaryClassifier(ByScores, BaseEstimator):
         self._encode(X, labels, rng)
         targets = self.code_[labels]
         gram = self.machine_.gram(X, np.ones((len(y), 1)), given, n_jobs=self.n_jobs)
-        problem = _sbc_solver.begin(gram, targets, positive(self.C, "C") * weight)
+        problem = sbc_solver.begin(gram, targets, positive(self.C, "C") * weight)
         basis = self._basis()
         with single_blas():
             learned = self._learn(problem, basis, np.bincount(labels, weights=given))
@@ -276,31 +277,29 @@ class SingleBinaryClassifier(ByScores, BaseEstimator):
             return positive(self.gamma, "gamma")
         return 1.0 if self.machine_.kernel_ is None else float(self.machine_.kernel_.gamma)
 
-    def _learn(
-        self, problem: _sbc_solver.Problem, basis: Array, mass: Array
-    ) -> _sbc_solver.Learned:
-        limits = _sbc_solver.Limits(
+    def _learn(self, problem: sbc_solver.Problem, basis: Array, mass: Array) -> sbc_solver.Learned:
+        limits = sbc_solver.Limits(
             positive(self.tol, "tol"),
             self.max_iter,
             positive(self.kernel_tol, "kernel_tol"),
             self.max_updates,
         )
-        lookup(_sbc_solver.UPDATES, self.update, "update")
+        lookup(sbc_solver.UPDATES, self.update, "update")
         if len(basis) == 1:
-            return _sbc_solver.fixed_kernel(problem, basis, np.ones(1), limits)
+            return sbc_solver.fixed_kernel(problem, basis, np.ones(1), limits)
         radius = np.sqrt(mass.sum()) if self.radius == "sqrt" else positive(self.radius, "radius")
         if not isinstance(self.weights, str):
-            return _sbc_solver.fixed_kernel(
+            return sbc_solver.fixed_kernel(
                 problem, basis, as_weights(self.weights, len(basis)), limits
             )
         if lookup({"learned": False, "prior": True}, self.weights, "weights"):
-            return _sbc_solver.fixed_kernel(
+            return sbc_solver.fixed_kernel(
                 problem, basis, prior_weights(mass, len(basis), radius), limits
             )
         with progress("kernel updates", self.max_updates, self.verbose) as report:
-            return _sbc_solver.learn_kernel(problem, basis, radius, self.update, limits, report)
+            return sbc_solver.learn_kernel(problem, basis, radius, self.update, limits, report)
 
-    def _remember(self, problem: _sbc_solver.Problem, learned: _sbc_solver.Learned) -> None:
+    def _remember(self, problem: sbc_solver.Problem, learned: sbc_solver.Learned) -> None:
         self.dual_coef_ = np.ascontiguousarray(problem.s.T)
         self.class_kernel_, self.kernel_weights_ = learned.class_kernel, learned.weights
         self.bias_, self.gap_ = learned.solution.bias, learned.solution.gap
@@ -314,7 +313,7 @@ class SingleBinaryClassifier(ByScores, BaseEstimator):
         self.machine_.remember(coef, self.bias_, problem.gram.dtype)
         self._warn(learned)
 
-    def _warn(self, learned: _sbc_solver.Learned) -> None:
+    def _warn(self, learned: sbc_solver.Learned) -> None:
         solution = learned.solution
         if not solution.converged:
             _warn_early(
@@ -333,11 +332,11 @@ class SingleBinaryClassifier(ByScores, BaseEstimator):
             )
 
     def _read(
-        self, X: Any, labels: Array, weight: Array, problem: _sbc_solver.Problem, seed: int
+        self, X: Any, labels: Array, weight: Array, problem: sbc_solver.Problem, seed: int
     ) -> None:
         """Fit what reads classes off the margins: the decoder of a code, and the temperature."""
         alone = np.bincount(labels, weights=weight > 0)[labels] < 2
-        solved: list[_sbc_solver.Solution] = []
+        solved: list[sbc_solver.Solution] = []
 
         @cache
         def held_out(folds: int) -> Array:
@@ -356,15 +355,15 @@ class SingleBinaryClassifier(ByScores, BaseEstimator):
         self._warn_held_out(solved)
 
     def _held_out(
-        self, problem: _sbc_solver.Problem, fold: Array, folds: int
-    ) -> tuple[Array, list[_sbc_solver.Solution]]:
+        self, problem: sbc_solver.Problem, fold: Array, folds: int
+    ) -> tuple[Array, list[sbc_solver.Solution]]:
         """Return the margins of each row under a machine without its fold; -1 is never left out."""
         out: Array = self.training_margins_.copy()
 
-        def task(f: int) -> _sbc_solver.Solution:
+        def task(f: int) -> sbc_solver.Solution:
             rows = np.flatnonzero(fold == f)
             part = problem.without(rows)
-            solution = _sbc_solver.solve(part, self.class_kernel_, self.tol, self.max_iter)
+            solution = sbc_solver.solve(part, self.class_kernel_, self.tol, self.max_iter)
             out[rows] = (self.class_kernel_ @ part.F[:, rows]).T + solution.bias
             report.advance()
             return solution
@@ -372,7 +371,7 @@ class SingleBinaryClassifier(ByScores, BaseEstimator):
         with progress("folds", folds, self.verbose) as report:
             return out, thread_map(task, range(folds), self.n_jobs)
 
-    def _warn_held_out(self, solved: list[_sbc_solver.Solution]) -> None:
+    def _warn_held_out(self, solved: list[sbc_solver.Solution]) -> None:
         early = [solution for solution in solved if not solution.converged]
         if early:
             _warn_early(

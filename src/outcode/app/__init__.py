@@ -1,0 +1,1 @@
+"""The application: command line, terminal, studies, reports and the papers' experiments."""

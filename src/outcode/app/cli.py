@@ -1,0 +1,322 @@
+"""The command line: argument parsing and exit codes only; `commands` does the work.
+
+Exit codes: 0 ok, 1 a fault of the program, 2 usage, 3 data or model file, 4 some cells of a study
+failed, 5 all of them failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+try:
+    import click
+except ImportError:
+    print('The command line needs more: pip install "outcode[app]".', file=sys.stderr)
+    sys.exit(2)
+
+from outcode import __version__
+
+UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg]  # not generic in older click
+    """A number with a unit: ``10m``, ``4GB``."""
+
+    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
+        self.name, self.units, self.example = name, units, example
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the value in the smallest unit."""
+        if not isinstance(value, str):
+            return value
+        match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]?)(?:i?b)?", value.strip().lower(), re.A)
+        unit = self.units.get(match[2]) if match else None
+        if match is None or unit is None or not float(match[1]):
+            self.fail(f"{value!r} is no {self.name}: write it like {self.example}.", param, ctx)
+        return float(match[1]) * unit
+
+
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Of everything random: the same seed gives the same numbers.",
+)
+DURATION = Quantity("time", TIMES, "30s, 10m or 2h")
+BYTES = Quantity("size", UNITS, "500MB or 4GB")
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return one decorator that adds several options in the order given."""
+
+    def add(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return add
+
+
+TEXT = options(
+    click.option("--delimiter", help="Between the cells of a text file, if not seen."),
+    click.option("--encoding", help="Of a text file, if not UTF-8: cp1252, ..."),
+)
+SCALE = click.option(
+    "--scale",
+    type=click.Choice(["standard", "unit", "none"]),
+    default="standard",
+    show_default=True,
+    help="Numeric columns: mean 0 and deviation 1, or from 0 to 1, on the training rows.",
+)
+DATA = options(
+    click.option("--target", "-t", help="Column to predict: name or position; else the last."),
+    TEXT,
+    click.option(
+        "--drop", multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."
+    ),
+    click.option(
+        "--data-dir",
+        type=click.Path(exists=True, file_okay=False),
+        envvar="OUTCODE_DATA",
+        help="Folder of named data sets (datasets.json); also OUTCODE_DATA.",
+    ),
+)
+REPORT = click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    default="report.html",
+    show_default=True,
+    help="The report: .html, .md, .json or .csv.",
+)
+RUNNING = options(
+    click.option(
+        "--n-jobs",
+        "-j",
+        type=int,
+        help="Worker processes; all cores by default, 0 for none but this one.",
+    ),
+    click.option("--time-limit", type=DURATION, help="Stop the study after this time, e.g. 10m."),
+    click.option("--cell-timeout", type=DURATION, help="Give up a cell after this time, e.g. 60s."),
+    click.option("--memory-limit", type=BYTES, help="Give up a cell above this size, e.g. 4GB."),
+)
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Add --debug to any command to see the traceback of an error.",
+)
+@click.version_option(__version__, message="outcode %(version)s")
+def cli() -> None:
+    """Learn many classes with binary machines: compare, fit, predict."""
+
+
+@cli.command()
+@click.argument("sources", nargs=-1, metavar="[FILE|NAME]...")
+@DATA
+@click.option(
+    "--methods",
+    "-m",
+    metavar="NAMES",
+    help="Comma-separated, e.g. ovo+likelihood,bch+llw+ls,spoc; `outcode code` lists the parts.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(["quick", "standard", "full"]),
+    default="quick",
+    show_default=True,
+    help="Which methods, where --methods is not given.",
+)
+@click.option(
+    "--folds",
+    type=click.IntRange(2),
+    default=5,
+    show_default=True,
+    help="Parts of the rows, each tested once.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How often the rows are parted anew.",
+)
+@SEED
+@SCALE
+@RUNNING
+@REPORT
+@click.option(
+    "--store",
+    type=click.Path(dir_okay=False),
+    help="File of finished cells; else the report's name with .db.",
+)
+@click.option("--dry-run", is_flag=True, help="Say how many cells, how long, how much memory.")
+@click.pass_obj
+def compare(command: str, /, **choices: Any) -> int:
+    """Compare reductions on your data and write a report.
+
+    FILE is csv, tsv, parquet, ARFF or libsvm (csv and tsv also as .gz); NAME one of the known data
+    sets. Without either, scikit-learn's digits. Interrupted, the same command goes on where it
+    stopped.
+    """
+    from outcode.app import commands
+
+    return commands.compare(command, **choices)
+
+
+@cli.command(short_help="Fit one method on a whole file and keep the model.")
+@click.argument("source", metavar="FILE|NAME")
+@DATA
+@click.option(
+    "--method",
+    "-m",
+    default="ovo+likelihood",
+    show_default=True,
+    help="As in `compare`; `outcode code` lists the parts.",
+)
+@SEED
+@SCALE
+@click.option("--n-jobs", "-j", type=int, help="Threads; all cores by default.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    default="model.oc",
+    show_default=True,
+    help="The model file.",
+)
+def fit(**choices: Any) -> int:
+    """Fit one method on a whole file and keep the model, preprocessing included."""
+    from outcode.app import commands
+
+    return commands.fit(**choices)
+
+
+@cli.command(short_help="Predict the rows of a file with a saved model.")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("rows", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@TEXT
+@click.option("--proba", is_flag=True, help="Add a column of probabilities for each class.")
+@click.option("--target", "-t", help="Column of true classes: say how many are right.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="A csv file; else printed.")
+def predict(**choices: Any) -> int:
+    """Predict the rows of FILE, as raw as they were for `fit`, with a saved MODEL."""
+    from outcode.app import commands
+
+    return commands.predict(**choices)
+
+
+@cli.command()
+@click.argument("store", type=click.Path(exists=True, dir_okay=False))
+@REPORT
+def report(**choices: Any) -> int:
+    """Write the report of a STORE of finished cells again."""
+    from outcode.app import commands
+
+    return commands.report(**choices)
+
+
+@cli.command(short_help="Repeat a paper's experiments, or list the papers.")
+@click.argument("paper", required=False)
+@click.option("--quick", is_flag=True, help="A small version, minutes at most.")
+@click.option(
+    "--data-dir", type=click.Path(exists=True, file_okay=False), envvar="OUTCODE_DATA",
+    help="Folder of the papers' data sets; also OUTCODE_DATA.",
+)  # fmt: skip
+@click.option("--n-jobs", "-j", type=int, help="Worker processes; all cores by default.")
+@click.option("--store", type=click.Path(dir_okay=False), help="File of finished cells.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="A .md file; else printed.")
+def reproduce(**choices: Any) -> int:
+    """Repeat a PAPER's experiments, its figures beside ours; without PAPER, list them."""
+    from outcode.app import commands
+
+    return commands.reproduce(**choices)
+
+
+@cli.command(short_help="Show a code matrix and say what it is worth.")
+@click.argument("code", metavar="[NAME|FILE]", required=False)
+@click.option("--classes", "-k", type=click.IntRange(2, 1000), help="Number of classes.")
+@click.option("--data", metavar="FILE|NAME", help="Rows for a code learned from data.")
+@DATA
+@SEED
+def code(**choices: Any) -> int:
+    """Show a code matrix (a NAME, or a csv FILE of +1, -1, 0) and say what it is worth.
+
+    Without either, list what the name of a method is made of: codes, decoders and machines.
+    """
+    from outcode.app import commands
+
+    return commands.code(**choices)
+
+
+@cli.command(short_help="Say what is installed and compiled.")
+def doctor() -> int:
+    """Say what is installed, how many threads, how much memory, what is compiled."""
+    from outcode.app import commands
+
+    return commands.doctor()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_streams()
+    debug = "--debug" in given
+    given = [argument for argument in given if argument != "--debug"]
+    try:
+        command = shlex.join(["outcode", *given])
+        code = cli.main(given, prog_name="outcode", standalone_mode=False, obj=command)
+    except Exception as error:
+        if debug:
+            raise
+        code = _explain(error)
+    except KeyboardInterrupt:
+        click.echo("\nInterrupted.", err=True)
+        code = 130
+    sys.exit(code or 0)
+
+
+def _open_streams() -> None:
+    """Open the streams the caller closed, and let no name fail that they cannot show."""
+    for name in ("stdin", "stdout", "stderr"):  # in this order, each takes the lowest free number
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _explain(error: Exception) -> int:
+    """Say what went wrong in a sentence and return the exit code."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.Abort):
+        click.echo("\nInterrupted.", err=True)
+        return 130
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if "no locator available" in str(error):  # numba's, while our modules are imported
+        click.echo(
+            "Error: There is no place for compiled code: neither the package's folder nor the "
+            "user's cache can be written. Set NUMBA_CACHE_DIR to a folder that can.",
+            err=True,
+        )
+        return 2
+    from outcode.app.commands import exit_code, sentence
+
+    code = exit_code(error)
+    click.echo(
+        f"Error: {sentence(error)}" if code != 1 else f"Error: {type(error).__name__}: {error}",
+        err=True,
+    )
+    if code == 1:
+        click.echo("This is a fault of the program; --debug shows where.", err=True)
+    return code

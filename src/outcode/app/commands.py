@@ -1,0 +1,389 @@
+"""What each command does; every function returns the exit code."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import os
+import platform
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from outcode import (
+    codes,
+    datasets,
+    decoders,
+    dichotomies,
+    machines,
+    persistence,
+)
+from outcode._checks import Array
+from outcode.app import papers, study, terminal
+from outcode.app import report as reports
+from outcode.app.report.text import csv_cell
+from outcode.app.terminal import printable, say
+from outcode.datasets.reading import position
+
+#: The data set compared when none is given.
+DEFAULT = "digits"
+
+#: How the name of a report may end.
+REPORTS = (".html", ".md", ".json", ".csv")
+
+#: What `doctor` lists.
+PACKAGES = (
+    *("numpy", "scipy", "scikit-learn", "numba", "joblib", "threadpoolctl"),
+    *("click", "rich", "pandas", "matplotlib", "Jinja2", "safetensors", "psutil", "pyarrow"),
+)
+
+#: Faults of the user's files and of the world, and their exit codes; anything else is our own.
+FAULTS: tuple[tuple[type[Exception], int], ...] = (
+    (datasets.DataError, 3),
+    (persistence.ModelError, 3),
+    (study.StoreError, 3),
+    (ImportError, 2),
+    (OSError, 3),
+    (MemoryError, 3),
+    (ValueError, 2),
+)
+
+
+def exit_code(error: Exception) -> int:
+    """Return the exit code of an error: 2 usage, 3 data, 1 a fault of the program."""
+    return next((code for kind, code in FAULTS if isinstance(error, kind)), 1)
+
+
+def sentence(error: Exception) -> str:
+    """Return what an error says, in words; the system's errors begin with a number."""
+    if isinstance(error, OSError) and error.strerror:
+        return printable(f"{error.filename or 'The output'}: {error.strerror}.", 2000)
+    text = str(error) or "There is not enough memory: take fewer rows or a smaller method."
+    return "\n".join(printable(line, 2000) for line in text.splitlines())
+
+
+def compare(command: str, sources: Sequence[str], **choices: Any) -> int:
+    """Run a study and write its report."""
+    output = _writable(choices["output"], REPORTS, keep=sources)
+    if choices["methods"] is not None:
+        study.methods(_names(choices["methods"]))  # a slip is told before the data are read
+    found = [dataset(source, **_data(choices)) for source in sources or [DEFAULT]]
+    plan = study.Study(
+        found,
+        _methods(found, choices),
+        folds=choices["folds"],
+        repeats=choices["repeats"],
+        seed=choices["seed"],
+        scale=choices["scale"],
+    )
+    if choices["dry_run"]:
+        say(str(study.dry_run(plan, n_jobs=choices["n_jobs"])))
+        return 0
+    store = study.Store(choices["store"] or output.with_suffix(".db"), plan.meta(command))
+    limits = {k: choices[k] for k in ("n_jobs", "time_limit", "cell_timeout", "memory_limit")}
+    outcome = follow(plan, store, **limits)
+    summary = reports.summarise(store.meta(), store.records(plan.keys()))
+    reports.write(summary, output)
+    answer = summary["sections"]["answer"]["data"]
+    said = [printable(answer["headline"], 400)] if answer else []
+    say(*said, f"Report: {output}", *([outcome.sentence] if outcome.sentence else []))
+    return outcome.exit_code
+
+
+def follow(plan: study.Study, store: study.Store, **limits: Any) -> study.Outcome:
+    """Run a study with its leaderboard in view."""
+    again = store.retried_keys(limits["cell_timeout"], limits["memory_limit"])
+    cells = plan.cells()
+    finished = store.records([cell.key for cell in cells if cell.key not in again])
+    methods, sets = len(plan.methods), len(plan.datasets)
+    folds = f"{sets} data sets, {{}} folds of each" if sets > 1 else "{} folds"
+    say(f"{len(cells)} cells: {methods} methods, {folds.format(len(cells) // (methods * sets))}")
+    if finished:
+        say(f"{len(finished)} of them are finished already, from {store.path}.")
+    with terminal.Leaderboard([m.name for m in plan.methods], len(cells)) as board:
+        board.take(finished)
+        outcome = study.run(
+            plan, store, on_record=lambda record, view: board.add(record, view.left), **limits
+        )
+    board.take(store.records(plan.keys()))  # what another run on the same store has done, too
+    say("", board.text(), "", *board.reasons())
+    return outcome
+
+
+def fit(source: str, output: str, method: str, **choices: Any) -> int:
+    """Fit one method on all rows and save it with its preprocessing."""
+    from sklearn.pipeline import Pipeline
+
+    (chosen,) = study.methods([method])
+    if chosen.baseline:
+        raise ValueError(
+            f"{method!r} is scikit-learn's own, which a model file cannot hold: fit a method of "
+            f"outcode, or use scikit-learn from Python."
+        )
+    _writable(output, keep=[source])
+    data = dataset(source, **_data(choices))
+    threads = 1 if choices["n_jobs"] == 0 else choices["n_jobs"]  # none but this one
+    estimator = study.seeded(chosen.estimator, choices["seed"], threads)
+    scale = None if choices["scale"] == "none" else choices["scale"]
+    model = Pipeline([("encoder", datasets.TableEncoder(scale)), ("classifier", estimator)])
+    with _warnings_said():
+        model.fit(data.table, data.y)
+    persistence.save(model, output)
+    for line in study.facts(model.named_steps["classifier"]):
+        say(line)
+    say(f"Model: {output} ({terminal.size(os.path.getsize(output))})")
+    return 0
+
+
+def predict(
+    model: str, rows: str, proba: bool, target: str | None, output: str | None, **choices: Any
+) -> int:
+    """Write a csv of predictions: row, prediction, and a probability per class if asked."""
+    if output is not None:
+        _writable(output, keep=[model, rows])
+    fitted = persistence.load(model)
+    encoder = _encoder(fitted)
+    table = datasets.read_unlabelled(rows, **choices)
+    truth = None if target is None else position(target, table.names, table.source)
+    with _warnings_said():
+        predicted = fitted.predict(table)
+        shares = _proba(fitted, table) if proba else None
+    known = set() if truth is None else {table.names[truth]}
+    if unused := set(encoder.unused(table)) - known:
+        say(f"Columns the model does not look at: {printable(', '.join(sorted(unused)), 200)}.")
+    _write_predictions(output, predicted, shares, fitted.classes_)
+    if truth is not None:
+        say(_error(table.columns[truth], predicted))
+    return 0
+
+
+def report(store: str, output: str) -> int:
+    """Write the report of finished cells."""
+    _writable(output, REPORTS, keep=[store])
+    finished = study.Store(store) if os.path.getsize(store) else None
+    if finished is None or not finished.meta():
+        raise study.StoreError(f"{store} holds no study: name the .db file beside a report.")
+    reports.write(reports.summarise(finished.meta(), finished.records()), output)
+    say(f"Report: {output}")
+    return 0
+
+
+def reproduce(paper: str | None, output: str | None, **choices: Any) -> int:
+    """Repeat a paper's experiments."""
+    if paper is None:
+        print(terminal.columns_left(papers.PAPERS.items()))
+        return 0
+    if output is not None:
+        _writable(output)
+    setting = papers.Setting(**choices, verbose=1)
+    page = papers.reproduce(paper, setting)
+    if output is None:
+        print(page)
+    else:
+        Path(output).write_text(page + "\n", encoding="utf-8")
+        say(f"Page: {output}")
+    return 0
+
+
+def code(code: str | None, classes: int | None, data: str | None, seed: int, **choices: Any) -> int:
+    """Show a code and its diagnosis, or list what methods are made of."""
+    if code is None:
+        print(terminal.columns_left(_parts()))
+        return 0
+    matrix, names = _code(code, classes, data, seed, choices)
+    print(terminal.code_picture(matrix, names))
+    print()
+    print(dichotomies.diagnose(matrix, names))
+    return 0
+
+
+def doctor() -> int:
+    """Say what this machine has."""
+    print(terminal.columns_left(_facts_of_the_machine()))
+    return 0
+
+
+def dataset(source: str, **choices: Any) -> datasets.Dataset:
+    """Read a file, or a data set by name, and say what was seen."""
+    folder = choices.pop("data_dir")
+    if Path(source).exists() or Path(source).suffix:
+        data = datasets.read(source, **choices)
+    else:
+        data = datasets.load(source, folder)
+    n_classes = len(np.unique(data.y))
+    say(f"{printable(data.name)}: {len(data.y)} rows, {n_classes} classes ({data.source})")
+    for line in (*data.about, *(f"{f.code} {f.message}" for f in data.findings)):
+        say(f"  {printable(line, 400)}")
+    return data
+
+
+def _writable(path: str, suffixes: Sequence[str] = (), keep: Sequence[str] = ()) -> Path:
+    """Return a path that can be written, checked before the work and not after it.
+
+    The files of ``keep`` are read; they are not written over.
+    """
+    output = Path(path)
+    if suffixes and output.suffix.lower() not in suffixes:
+        raise ValueError(f"{path}: a report ends in {', '.join(suffixes)}.")
+    if not output.parent.is_dir():
+        raise ValueError(f"{path}: the folder {output.parent} does not exist: make it first.")
+    if output.exists() and any(Path(k).exists() and output.samefile(k) for k in keep):
+        raise ValueError(f"{path} is a file to read, writing would destroy it: name another one.")
+    if not os.access(output if output.exists() else output.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written: name another file.")
+    return output
+
+
+def _data(choices: dict[str, Any]) -> dict[str, Any]:
+    return {key: choices[key] for key in ("target", "drop", "encoding", "delimiter", "data_dir")}
+
+
+def _methods(found: Sequence[datasets.Dataset], choices: dict[str, Any]) -> list[study.Method]:
+    if choices["methods"] is not None:
+        return study.methods(_names(choices["methods"]))
+    rows = max(len(data.y) for data in found)
+    classes = max(len(np.unique(data.y)) for data in found)
+    return study.preset(choices["preset"], rows, classes)
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",")]
+
+
+def _encoder(fitted: Any) -> datasets.TableEncoder:
+    """Return the first step of a model that takes raw rows."""
+    first = fitted.steps[0][1] if hasattr(fitted, "steps") else None
+    if not isinstance(first, datasets.TableEncoder):
+        raise persistence.ModelError(
+            "This model was saved without its preprocessing and takes numbers only: load it from "
+            "Python, or save a Pipeline of TableEncoder and the classifier."
+        )
+    return first
+
+
+def _error(truth: Array, predicted: Array) -> str:
+    """Return how many of the rows with a known class are wrong, in words."""
+    known = np.array([label is not None for label in truth])
+    wrong = int(np.sum(truth[known].astype(str) != predicted[known].astype(str)))
+    share = terminal.percent(wrong / max(1, int(known.sum())))
+    return f"Wrong: {wrong} of {known.sum()} rows with a known class, an error of {share}."
+
+
+def _proba(fitted: Any, table: datasets.Table) -> Array:
+    if not hasattr(fitted, "predict_proba"):
+        raise ValueError(
+            "This model has no probabilities: fit one whose decoder has them, "
+            "for example --method ovo+likelihood."
+        )
+    return np.asarray(fitted.predict_proba(table))
+
+
+def _write_predictions(
+    output: str | None, predicted: Array, shares: Array | None, classes: Array
+) -> None:
+    head = ["row", "prediction"] + ([f"p({c})" for c in classes] if shares is not None else [])
+    lines = (
+        [str(i + 1), str(label), *(map(repr, shares[i].tolist()) if shares is not None else ())]
+        for i, label in enumerate(predicted)
+    )
+    if not output and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # as in a file, whatever the terminal's is
+    shown = (lambda cell: printable(cell, 200)) if not output and sys.stdout.isatty() else str
+    with open(output, "w", encoding="utf-8") if output else nullcontext(sys.stdout) as file:
+        for line in chain([head], lines):
+            file.write(",".join(csv_cell(shown(cell)) for cell in line) + "\n")
+    if output:
+        say(f"{len(predicted)} predictions: {output}")
+
+
+@contextmanager
+def _warnings_said() -> Iterator[None]:
+    """Show each warning as one plain line, once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        say(f"Warning: {printable(text, 400)}")
+
+
+def _code(
+    name: str, classes: int | None, data: str | None, seed: int, choices: dict[str, Any]
+) -> tuple[Array, list[str]]:
+    """Return a code matrix and the names of its rows."""
+    if Path(name).suffix or Path(name).is_file():
+        matrix = _matrix(Path(name))
+        return matrix, [str(q) for q in range(len(matrix))]
+    if data is not None:
+        rows = dataset(data, **_data(choices))
+        names, labels = np.unique(rows.y, return_inverse=True)
+        X = datasets.TableEncoder().fit(rows.table).transform(rows.table)
+        matrix = codes.code_matrix(name, len(names), X, labels, "svm", random_state=seed)
+        return matrix, [str(label) for label in names]
+    if classes is None:
+        raise click.UsageError("Say how many classes the code is for: --classes 5, or --data FILE.")
+    return codes.code_matrix(name, classes, random_state=seed), [str(q) for q in range(classes)]
+
+
+def _matrix(path: Path) -> Array:
+    """Read a csv of +1, -1 and 0."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line for line in file if line.strip()]
+        return dichotomies.as_code(np.loadtxt(lines, delimiter=",", ndmin=2) if lines else [])
+    except ValueError as error:
+        raise datasets.DataError(
+            f"{path} is no code: {error} A code file has a line per class, and in it a number +1, "
+            f"-1 or 0 per column, with commas between them."
+        ) from None
+
+
+def _parts() -> Iterator[tuple[str, str]]:
+    """Yield what the name of a method may be made of."""
+    yield "method", "code+decoder, code+decoder+machine, or one of " + ", ".join(study.METHODS)
+    for part, table in (
+        ("codes", codes.CODES),
+        ("decoders", decoders.DECODERS),
+        ("machines", machines.MACHINES),
+    ):
+        yield part, ", ".join(table)
+
+
+def _facts_of_the_machine() -> Iterator[tuple[str, str]]:
+    import psutil
+    from threadpoolctl import threadpool_info
+
+    yield "outcode", importlib.metadata.version("outcode")
+    yield "python", f"{platform.python_version()} on {platform.platform()}"
+    yield "cores", str(os.cpu_count())
+    memory = psutil.virtual_memory()
+    yield "memory", f"{terminal.size(memory.available)} free of {terminal.size(memory.total)}"
+    for package in PACKAGES:
+        yield package, _version(package)
+    for pool in threadpool_info():
+        yield f"{pool['user_api']} threads", f"{pool['num_threads']} ({pool['internal_api']})"
+    yield "compiled code", _compiled()
+    yield "data folder", os.environ.get("OUTCODE_DATA", "none (OUTCODE_DATA is not set)")
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _compiled() -> str:
+    """Say where numba keeps the compiled loops, and whether it can."""
+    import outcode
+
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(outcode.__file__).parent)
+    count = len(list(folder.rglob("*.nbc")))
+    kept = f"{count} functions kept" if count else "nothing yet: the first fit compiles for a while"
+    return kept if os.access(folder, os.W_OK) else f"{kept}; the folder cannot be written"

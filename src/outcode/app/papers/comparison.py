@@ -1,0 +1,168 @@
+"""What the papers' modules share: how a run is set up, and tables of two columns of numbers."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcode._checks import Array
+from outcode.app.study import Progress, Store, Study, run
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How to repeat an experiment.
+
+    Parameters
+    ----------
+    data_dir : folder of the data sets; None asks the environment variable OUTCODE_DATA
+    quick : a small version
+    store : file of finished cells, so that an interrupted run goes on; None keeps nothing
+    n_jobs : worker processes; None is all cores
+    verbose : say what has been done
+    """
+
+    data_dir: str | None = None
+    quick: bool = False
+    store: str | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a paper beside ours; None where there is none."""
+
+    row: str
+    column: str
+    paper: float | None
+    ours: float | None
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table.
+
+    >>> print(markdown(["a", "b"], [["1", "2"]]))
+    | a | b |
+    | --- | --- |
+    | 1 | 2 |
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def side_by_side(figures: Sequence[Figure], corner: str = "data", digits: int = 2) -> str:
+    """Return a Markdown table: ours, the paper's in brackets, the difference after it.
+
+    The last row holds the means over the rows where both are known.
+
+    >>> print(side_by_side([Figure("iris", "SVM", 4.0, 4.5), Figure("wine", "SVM", None, 1.0)]))
+    | data | SVM |
+    | --- | --- |
+    | iris | 4.50 (4.00) +0.50 |
+    | wine | 1.00 (-) |
+    | mean of 1 | 4.50 (4.00) +0.50 |
+    """
+    cells = {(figure.row, figure.column): figure for figure in figures}
+    rows = list(dict.fromkeys(figure.row for figure in figures))
+    columns = list(dict.fromkeys(figure.column for figure in figures))
+    lines = [
+        [row, *(_cell(cells.get((row, column)), digits) for column in columns)] for row in rows
+    ]
+    printed = {figure.column for figure in figures if figure.paper is not None}
+    complete = [r for r in rows if all(_known(cells.get((r, c)), c in printed) for c in columns)]
+    if complete:
+        means = [_mean([cells[row, column] for row in complete]) for column in columns]
+        lines.append([f"mean of {len(complete)}", *(_cell(mean, digits) for mean in means)])
+    return markdown([corner, *columns], lines)
+
+
+def _known(figure: Figure | None, printed: bool) -> bool:
+    """Return whether ours is known, and the paper's where it prints this column."""
+    return figure is not None and figure.ours is not None and (figure.paper is not None) == printed
+
+
+def _mean(figures: Sequence[Figure]) -> Figure:
+    paper, ours = _average([f.paper for f in figures]), _average([f.ours for f in figures])
+    return Figure("mean", figures[0].column, paper, ours)
+
+
+def _average(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if len(known) == len(values) else None
+
+
+def _cell(figure: Figure | None, digits: int) -> str:
+    return "" if figure is None else beside(figure.ours, figure.paper, digits)
+
+
+def beside(ours: float | None, paper: float | None, digits: int = 2) -> str:
+    """Return ours, the paper's in brackets, and the difference.
+
+    >>> beside(4.5, 4.0)
+    '4.50 (4.00) +0.50'
+    """
+    if ours is None and paper is None:
+        return ""
+    shown = ["-" if value is None else f"{value:.{digits}f}" for value in (ours, paper)]
+    if ours is None or paper is None:
+        return f"{shown[0]} ({shown[1]})"
+    return f"{shown[0]} ({shown[1]}) {ours - paper:+.{digits}f}"
+
+
+def run_studies(studies: Iterable[Study], setting: Setting) -> list[dict[str, Any]]:
+    """Run studies one after the other, or go on with them, and return their records.
+
+    A study for each data set: a run cut short has whole rows of a table, and no others.
+    """
+    records = []
+    said = _line if setting.verbose else None
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store(setting.store or Path(folder) / "cells.db") as store,
+    ):
+        for study in studies:
+            outcome = run(study, store, n_jobs=setting.n_jobs, on_record=said)
+            if outcome.interrupted:
+                break
+            records += store.records(study.keys())
+    return records
+
+
+def _line(record: Mapping[str, Any], view: Progress) -> None:
+    error = record["metrics"].get("error")
+    result = record["status"] if error is None else f"error {100 * error:.2f} %"
+    place = f"{record['dataset']}, {record['method']}, fold {record['fold']}"
+    print(f"[{view.done}/{view.total}] {place}: {result}", file=sys.stderr, flush=True)
+
+
+def fold_errors(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Array]]:
+    """Return the errors of the folds by data set and method; a method with a gap is left out."""
+    listed = list(records)
+    found: dict[str, dict[str, dict[tuple[int, int], float | None]]] = {}
+    for record in listed:
+        cell = found.setdefault(record["dataset"], {}).setdefault(record["method"], {})
+        error = record["metrics"].get("error") if record["status"] == "ok" else None
+        cell[record["repeat"], record["fold"]] = error
+    return {
+        data: {
+            method: np.array([folds[place] for place in sorted(folds)])
+            for method, folds in methods.items()
+            if None not in folds.values() and len(folds) == max(map(len, methods.values()))
+        }
+        for data, methods in found.items()
+    }
+
+
+def mean_errors(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return the mean errors by data set and method; a method with a gap is left out."""
+    return {
+        data: {method: float(np.mean(errors)) for method, errors in methods.items()}
+        for data, methods in fold_errors(records).items()
+    }

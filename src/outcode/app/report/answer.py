@@ -1,0 +1,248 @@
+"""The answer first: what is best, by how much, how sure, what to trust, what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isnan
+from typing import Any
+
+from outcode.app.report.board import METRICS
+from outcode.app.report.classes import best_on, confusion, worst_classes
+from outcode.app.report.comparison import against_best
+from outcode.app.report.evidence import Evidence, metric_of
+from outcode.app.report.provenance import state
+from outcode.app.report.text import count, failure, listing, number, percent, points, seconds
+from outcode.app.report.trust import VERDICTS, trusted
+
+Point = dict[str, str]
+
+
+def answer(evidence: Evidence) -> dict[str, Any]:
+    """Return the headline and the points under it, each a topic, a sentence and a tone."""
+    found = against_best(evidence)
+    if not found["ranking"]:
+        return {
+            "headline": "No method finished, so there is nothing to rank.",
+            "best": None,
+            "points": [_point("Cells", state(evidence), "bad")],
+        }
+    best = found["ranking"][0]["method"]
+    pointed = [point for topic in TOPICS for point in _told(topic, evidence, found)]
+    return {"headline": _headline(evidence, found), "best": best, "points": pointed}
+
+
+def _told(topic: str, evidence: Evidence, found: dict[str, Any]) -> list[Point]:
+    """Return the points of a topic; details that cannot be read cost this topic only."""
+    try:
+        return list(TOPICS[topic](evidence, found))
+    except Exception as reason:  # one topic must not take the answer with it
+        return [_point(topic, f"This could not be judged: {failure(reason)}", "bad")]
+
+
+def words(measure: str, value: float | None) -> str:
+    """Return a value of the measure as it is written in sentences."""
+    return percent(value) if _is_share(measure) else number(value)
+
+
+def _is_share(measure: str) -> bool:
+    return any(m.key == measure and m.kind == "percent" for m in METRICS)
+
+
+def possible(measure: str, ends: list[float]) -> list[float]:
+    """Return an interval cut to values the measure can have: none below 0, no share above 1."""
+    most = 1.0 if _is_share(measure) else float("inf")
+    return [min(most, max(0.0, end)) for end in ends]
+
+
+def _measure_name(measure: str) -> str:
+    return next((m.label for m in METRICS if m.key == measure), measure)
+
+
+def _point(topic: str, text: str, tone: str = "plain") -> Point:
+    return {"topic": topic, "text": text, "tone": tone}
+
+
+def _range(measure: str, ends: list[float] | None) -> str:
+    if ends is None:
+        return ""
+    low, high = (words(measure, end) for end in possible(measure, ends))
+    return f" (95% interval {low} to {high})"
+
+
+def _headline(evidence: Evidence, found: dict[str, Any]) -> str:
+    first, measure = found["ranking"][0], found["measure"]
+    name = _measure_name(measure)
+    level = sum(not pair["significant"] for pair in found.get("against_best", []))
+    others = _others(level, len(found.get("against_best", [])))
+    if found["unit"] == "data sets":
+        return (
+            f"{first['method']} ranks best over {count(len(evidence.datasets), 'data set')}: "
+            f"average rank {first['rank']:.3g}, mean {name} {words(measure, first['mean'])}"
+            f"{others}."
+        )
+    return (
+        f"{first['method']} has the lowest {name} on {evidence.datasets[0].name}: "
+        f"{words(measure, first['mean'])}{_range(measure, first['interval'])}{others}."
+    )
+
+
+def _others(level: int, n: int) -> str:
+    """Return how the other methods stand to the best, in words."""
+    if not n:
+        return ""
+    if not level:
+        return ", and every other method is clearly worse"
+    if level == n > 1:
+        return f", but none of the {n} other methods can be told apart from it"
+    return f", but {count(level, 'other method')} cannot be told apart from it"
+
+
+def _difference(found: dict[str, Any], pair: dict[str, Any]) -> str:
+    """Return the size of a difference from the best, with its interval when it has one."""
+    measure, share = found["measure"], _is_share(found["measure"])
+    write = points if share else number
+    unit = " points" if share else ""
+    mean = next(r["mean"] for r in found["ranking"] if r["method"] == pair["method"])
+    ends = pair["interval"]
+    span = f", 95% interval {write(ends[0])} to {write(ends[1])}" if ends else ""
+    size = f"{write(abs(pair['advantage']))}{unit} {'more' if pair['advantage'] >= 0 else 'less'}"
+    return f"{words(measure, mean)} ({size}{span})"
+
+
+def _verdict(found: dict[str, Any], pair: dict[str, Any]) -> str:
+    p = pair["p_holm"]
+    size = "p < 0.001" if p is not None and p < 0.001 else f"p = {p:.2g}" if p is not None else ""
+    told = (
+        f"The difference is real ({size} after Holm)"
+        if pair["significant"]
+        else f"With {found['scope']} the difference could be chance ({size} after Holm)"
+    )
+    return f"{told}; {pair['practical_sentence']}."
+
+
+def _judged(found: dict[str, Any], pair: dict[str, Any], role: str) -> Point:
+    text = f"{pair['method']} has {_difference(found, pair)}. {_verdict(found, pair)}"
+    return _point(role, text, "good" if pair["significant"] else "open")
+
+
+def _runner_up(evidence: Evidence, found: dict[str, Any]) -> Iterator[Point]:
+    pairs = found.get("against_best", [])
+    if not pairs:
+        yield _point("Comparison", found.get("note", "There is nothing to compare."), "open")
+    elif pairs[0]["method"] not in evidence.baselines:
+        yield _judged(found, pairs[0], "Runner-up")
+
+
+def _baselines(evidence: Evidence, found: dict[str, Any]) -> Iterator[Point]:
+    best = found["ranking"][0]["method"]
+    if best in evidence.baselines:
+        text = f"{best} is itself a baseline: no reduction tried here was better on average."
+        yield _point("Baseline", text, "open")
+    for pair in found.get("against_best", []):
+        if pair["method"] in evidence.baselines:
+            role = "Baseline, runner-up" if pair is found["against_best"][0] else "Baseline"
+            yield _judged(found, pair, role)
+
+
+def _mean_seconds(evidence: Evidence, method: str) -> float | None:
+    values = [
+        value
+        for cell in evidence.finished(method=method)
+        if not isnan(value := metric_of(cell, "fit_seconds"))
+    ]
+    return sum(values) / len(values) if values else None
+
+
+def _time(evidence: Evidence, found: dict[str, Any]) -> Iterator[Point]:
+    best = found["ranking"][0]["method"]
+    own = _mean_seconds(evidence, best)
+    if own is None:
+        return
+    others = []
+    for name in evidence.baselines:
+        other = _mean_seconds(evidence, name)
+        if name != best and other is not None:
+            others.append(f"{name} in {seconds(other)}")
+    against = f"; {listing(others)}" if others else ""
+    yield _point("Time", f"{best} fits one fold in {seconds(own)} on average{against}.")
+
+
+def _probabilities(evidence: Evidence, found: dict[str, Any]) -> Iterator[Point]:
+    judged = trusted(evidence, evidence.datasets[0])
+    best = found["ranking"][0]["method"]
+    where = f" on {evidence.datasets[0].name}" if len(evidence.datasets) > 1 else ""
+    if not judged:
+        yield _point("Probabilities", f"No method gave probabilities{where}.", "open")
+        return
+    own = next((entry for entry in judged if entry["method"] == best), None)
+    told = own["sentence"] if own else f"{best} gives no probabilities."
+    advice = "" if own and own["verdict"] == "good" else _instead(found, judged)
+    yield _point("Probabilities", told + advice, TONES[own["verdict"]] if own else "open")
+    told, first = _worth(judged), judged[0]
+    if first["log_loss"] is not None:
+        told += f"; the lowest log loss is {first['method']}'s, {number(first['log_loss'])}"
+    yield _point("Other probabilities", f"Among all methods{where}: {told}.")
+
+
+TONES = {"good": "good", "fair": "open", "poor": "bad"}
+
+
+def _worth(judged: list[dict[str, Any]]) -> str:
+    """Return whose probabilities to trust and whose to use with care, in words."""
+    good, fair = (
+        [entry["method"] for entry in judged if entry["verdict"] == verdict]
+        for verdict in ("good", "fair")
+    )
+    told = [f"trust those of {listing(good)}"] if good else []
+    told += [f"use those of {listing(fair)} with care"] if fair else []
+    return ", ".join(told) or "none can be trusted as they are"
+
+
+def _instead(found: dict[str, Any], judged: list[dict[str, Any]]) -> str:
+    """Return which method not told apart from the best has better probabilities, in words."""
+    level = [pair["method"] for pair in found.get("against_best", []) if not pair["significant"]]
+    for verdict in ("good", "fair"):
+        for entry in judged:
+            if entry["verdict"] == verdict and entry["method"] in level:
+                worth = VERDICTS[verdict]
+                return f" {entry['method']}, which cannot be told apart from it, has {worth}."
+    return ""
+
+
+def _classes(evidence: Evidence, found: dict[str, Any]) -> Iterator[Point]:
+    best = found["ranking"][0]["method"]
+    for data in evidence.datasets[:3]:
+        method = best if best in best_on(evidence, data.name) else None
+        matrix = confusion(evidence, data, method) if method else None
+        if method and matrix is not None:
+            topic = "Classes" if len(evidence.datasets) == 1 else f"Classes of {data.name}"
+            yield _point(topic, worst_classes(data, method, matrix))
+
+
+def _ground(evidence: Evidence, found: dict[str, Any]) -> Iterator[Point]:
+    data = evidence.datasets[0]
+    if len(evidence.datasets) == 1 and any(data.counts) and found["measure"] == "error":
+        guess = 1 - max(data.counts) / sum(data.counts)
+        yield _point("Guessing", f"Always naming the largest class would err in {percent(guess)}.")
+    left = found["methods_left_out"]
+    out = (
+        f" {listing(left)} {'is' if len(left) == 1 else 'are'} not compared: too few finished."
+        if left
+        else ""
+    )
+    folds = found["units_left_out"]
+    if folds:
+        rows = count(found["n_units"], found["unit"].removesuffix("s"))
+        out += f" The ranking rests on the {rows} that all compared methods finished."
+    whole = len(evidence.finished()) == len(evidence.cells)
+    yield _point("Cells", state(evidence) + out, "plain" if whole else "open")
+
+
+TOPICS: dict[str, Callable[[Evidence, dict[str, Any]], Iterator[Point]]] = {
+    "Runner-up": _runner_up,
+    "Baselines": _baselines,
+    "Time": _time,
+    "Probabilities": _probabilities,
+    "Classes": _classes,
+    "Ground": _ground,
+}

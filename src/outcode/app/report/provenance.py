@@ -1,0 +1,155 @@
+"""What was noticed, what failed, what the data are, and how to repeat it all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from outcode.app.report.classes import MOST_DATASETS
+from outcode.app.report.coding import code_matrices
+from outcode.app.report.evidence import Data, Evidence, detail
+from outcode.app.report.text import clean, count, failure
+
+#: Findings, warnings and failures listed; classes counted in a table.
+MOST_LISTED, MOST_CLASSES = 40, 60
+
+
+def findings(evidence: Evidence) -> dict[str, Any]:
+    """Return the findings about data and codes, the warnings, and the cells without a result."""
+    data, code = _data_findings(evidence), _code_findings(evidence)
+    warnings, failures = _warnings(evidence), _failures(evidence)
+    return {
+        "data": data[:MOST_LISTED],
+        "code": code[:MOST_LISTED],
+        "warnings": warnings[:MOST_LISTED],
+        "failures": failures[:MOST_LISTED],
+        "left_out": sum(max(0, len(x) - MOST_LISTED) for x in (data, code, warnings, failures)),
+        "cells": len(evidence.cells),
+        "finished": len(evidence.finished()),
+    }
+
+
+def _data_findings(evidence: Evidence) -> list[dict[str, str]]:
+    return [
+        {
+            "code": clean(f.get("code"), 12),
+            "message": clean(f.get("message")),
+            "where": data.name,
+        }
+        for data in evidence.datasets
+        for f in data.about.get("findings") or []
+    ]
+
+
+def _code_findings(evidence: Evidence) -> list[dict[str, str]]:
+    try:
+        codes = code_matrices(evidence)["datasets"]
+    except Exception as reason:  # the section of the codes says the same
+        return [{"code": "–", "message": f"unreadable: {failure(reason)}", "where": "codes"}]
+    return [
+        {**found, "where": f"{entry['dataset']}, {method['method']}"}
+        for entry in codes
+        for method in entry["methods"]
+        for found in method["findings"]
+    ]
+
+
+def _warnings(evidence: Evidence) -> list[dict[str, Any]]:
+    seen = Counter(
+        (cell["method"], clean(text))
+        for cell in evidence.of()
+        for text in detail(cell, "warnings") or []
+    )
+    return [{"method": m, "message": text, "times": n} for (m, text), n in seen.most_common()]
+
+
+def _failures(evidence: Evidence) -> list[dict[str, Any]]:
+    seen = Counter(
+        (
+            cell["dataset"],
+            cell["method"],
+            cell["status"],
+            cell["reason"] or "no reason was recorded",
+        )
+        for cell in evidence.of()
+        if cell["status"] != "ok"
+    )
+    return [
+        {"dataset": d, "method": m, "status": status, "reason": reason, "cells": n}
+        for (d, m, status, reason), n in sorted(seen.items())
+    ]
+
+
+def data_sets(evidence: Evidence) -> dict[str, Any]:
+    """Return what each data set is: rows, columns, classes with counts, what was inferred."""
+    return {
+        "datasets": [_data(data) for data in evidence.datasets[:MOST_DATASETS]],
+        "datasets_left_out": max(0, len(evidence.datasets) - MOST_DATASETS),
+    }
+
+
+def _data(data: Data) -> dict[str, Any]:
+    order = sorted(range(len(data.counts)), key=lambda q: (-data.counts[q], q))[:MOST_CLASSES]
+    about = data.about
+    return {
+        "dataset": data.name,
+        "full": data.full,
+        "source": clean(about.get("source") or "unknown", 400),
+        "hash": clean(about.get("hash") or "unknown", 80),
+        "n_rows": about.get("n_rows"),
+        "n_columns": about.get("n_columns"),
+        "n_features": about.get("n_features"),
+        "missing": about.get("missing"),
+        "n_classes": len(data.classes),
+        "classes": [
+            {"class": data.classes[q], "full": data.full_classes[q], "rows": data.counts[q]}
+            for q in order
+        ],
+        "classes_left_out": len(data.classes) - len(order),
+        "about": [clean(text) for text in (about.get("about") or [])[:20]],
+    }
+
+
+def repeat(evidence: Evidence) -> dict[str, Any]:
+    """Return everything needed to run the study again: command, seeds, versions, machine."""
+    meta = evidence.meta
+    machine = meta.get("machine") or {}
+    return {
+        "command": clean(meta.get("command") or "", 2000) if meta.get("command") else None,
+        "seed": meta.get("seed"),
+        "folds": meta.get("folds"),
+        "repeats": meta.get("repeats"),
+        "scale": clean(meta.get("scale"), 40),
+        "measure": evidence.measure,
+        "created": clean(meta.get("created") or "unknown", 40),
+        "machine": {str(k): clean(v, 120) for k, v in sorted(machine.items())},
+        "versions": _versions(evidence),
+        "hashes": [
+            {"dataset": d.name, "hash": clean(d.about.get("hash") or "unknown", 80)}
+            for d in evidence.datasets[:MOST_LISTED]
+        ],
+        "methods": [
+            {"method": m.name, "full": m.full, "title": m.title, "estimator": m.estimator}
+            for m in evidence.methods[:MOST_LISTED]
+        ],
+    }
+
+
+def _versions(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the packages with their versions; several when cells were run with several."""
+    sources: list[Mapping[str, Any]] = [evidence.meta.get("versions") or {}]
+    sources += [cell.get("versions") or {} for cell in evidence.of()]
+    found: dict[str, set[str]] = {}
+    for versions in sources:
+        for package, version in versions.items():
+            found.setdefault(clean(package, 60), set()).add(clean(version, 60))
+    return [{"package": p, "versions": sorted(v)} for p, v in sorted(found.items())][:MOST_LISTED]
+
+
+def state(evidence: Evidence) -> str:
+    """Return how many cells came to a result, in words."""
+    done, total = len(evidence.finished()), len(evidence.cells)
+    if done == total:
+        return f"All {count(total, 'cell')} finished."
+    return f"{done:,} of {count(total, 'cell')} finished; the others are listed with their reasons."

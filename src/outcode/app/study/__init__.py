@@ -1,0 +1,37 @@
+"""Studies: data sets x methods x folds -> records, interrupted and resumed.
+
+- :class:`Study` says what to compare, :class:`Method` and :func:`preset` with what;
+- :func:`run` does the cells that have no record yet, in worker processes that can be killed;
+- :class:`Store` keeps one record per finished cell; :func:`dry_run` says what a study would take.
+"""
+
+from outcode.app.study.estimate import Estimate, MethodEstimate, dry_run
+from outcode.app.study.fitted import facts, seeded
+from outcode.app.study.methods import METHODS, PRESETS, Method, baselines, methods, preset
+from outcode.app.study.plan import Cell, Study, from_arrays
+from outcode.app.study.progress import Outcome, Progress, Standing
+from outcode.app.study.running import run
+from outcode.app.study.store import Store, StoreError
+
+__all__ = [
+    "METHODS",
+    "PRESETS",
+    "Cell",
+    "Estimate",
+    "Method",
+    "MethodEstimate",
+    "Outcome",
+    "Progress",
+    "Standing",
+    "Store",
+    "StoreError",
+    "Study",
+    "baselines",
+    "dry_run",
+    "facts",
+    "from_arrays",
+    "methods",
+    "preset",
+    "run",
+    "seeded",
+]

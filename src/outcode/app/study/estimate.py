@@ -1,0 +1,132 @@
+"""What a study would take: cells, time and memory, from fits on small samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from outcode._checks import Array
+from outcode.app.study.cell import run_cell
+from outcode.app.study.plan import Cell, Rows, Study
+from outcode.parallel import n_threads
+
+#: Rows of the larger of the two samples a method is timed on; the smaller has half.
+SAMPLE = 400
+#: Training time is taken to grow with a power of the rows between these.
+POWERS = 1.0, 3.0
+#: Gram-sized matrices a search holds at once: distances, kernel values, scratch.
+MATRICES = 3
+#: Memory of a worker before any data: the interpreter and its libraries.
+EMPTY_WORKER = 300 * 2**20
+
+
+@dataclass(frozen=True)
+class MethodEstimate:
+    """Of one method on one data set: cells, seconds of one, bytes of its worker.
+
+    ``reason`` says why it will give no result, as far as the sample shows; None if it will.
+    """
+
+    dataset: str
+    method: str
+    cells: int
+    seconds: float
+    memory: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a study would take, estimated: ``seconds`` on ``workers`` processes, ``memory`` bytes of
+    all of them at the worst."""
+
+    cells: int
+    seconds: float
+    memory: int
+    workers: int
+    methods: tuple[MethodEstimate, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.cells} cells, {self.workers} at a time: about {_duration(self.seconds)} and "
+            f"{_megabytes(self.memory)}. An estimate from fits on at most {SAMPLE} rows; it can be "
+            f"wrong by a factor of two or three.",
+            f"{'data set':20} {'method':20} {'cells':>5} {'a cell':>10} {'memory':>10}",
+        ]
+        lines += [
+            f"{m.dataset[:20]:20} {m.method[:20]:20} {m.cells:5} {_duration(m.seconds):>10} "
+            f"{_megabytes(m.memory):>10}" + (f"  {m.reason}" if m.reason else "")
+            for m in self.methods
+        ]
+        return "\n".join(lines)
+
+
+def dry_run(study: Study, *, n_jobs: int | None = None) -> Estimate:
+    """Estimate what a study would take, without running it.
+
+    Each method is fitted on two small samples of each data set; its time is taken to grow with the
+    power of the number of rows that these two show, between 1 and 3. Memory is a model: the
+    interpreter, the encoded rows, and three matrices of training rows x training rows.
+
+    Parameters
+    ----------
+    study : what would be run
+    n_jobs : worker processes, as in :func:`run`
+    """
+    found = []
+    for data in study.datasets:
+        mine = [cell for cell in study.cells() if cell.dataset == data.name]
+        firsts = {cell.method: cell for cell in reversed(mine)}
+        samples = [_sample(study.rows[data.name], n, study.seed) for n in (SAMPLE // 2, SAMPLE)]
+        for method in study.methods:
+            cells = sum(cell.method == method.name for cell in mine)
+            found.append(_estimate(firsts[method.name], cells, study.rows[data.name], samples))
+    workers = max(1, min(n_threads(n_jobs) if n_jobs != 0 else 1, len(study.cells())))
+    seconds = sum(m.cells * m.seconds for m in found) / workers
+    memory = sum(sorted((m.memory for m in found), reverse=True)[:workers])
+    return Estimate(len(study.cells()), seconds, memory, workers, tuple(found))
+
+
+def _estimate(cell: Cell, cells: int, rows: Rows, samples: Sequence[Array]) -> MethodEstimate:
+    run_cell(_on(cell, samples[0]), rows)  # the first fit also compiles and loads
+    small, large = (run_cell(_on(cell, sample), rows) for sample in samples)
+    n = len(cell.train)
+    seconds = _grown(small["seconds"], large["seconds"], [len(s) for s in samples], n)
+    n_features = len(rows.table.names)
+    item = 8 if n <= 5000 else 4  # the Gram matrix is float32 beyond 5,000 rows
+    memory = EMPTY_WORKER + 8 * len(rows.labels) * n_features + MATRICES * item * n**2
+    return MethodEstimate(cell.dataset, cell.method, cells, seconds, memory, large["reason"])
+
+
+def _on(cell: Cell, sample: Array) -> Cell:
+    """Return the cell with a sample's rows for training and as many for testing."""
+    return replace(cell, train=sample, test=sample)
+
+
+def _grown(small: float, large: float, sizes: Sequence[int], n: int) -> float:
+    """Return seconds for n rows by the power law through two samples."""
+    if n <= sizes[1] or sizes[0] == sizes[1]:
+        return large
+    power = np.log(large / small) / np.log(sizes[1] / sizes[0])
+    return float(large * (n / sizes[1]) ** np.clip(power, *POWERS))
+
+
+def _sample(rows: Rows, size: int, seed: int) -> Array:
+    """Return about ``size`` rows, at least four of each class as far as it has them."""
+    rng, taken = np.random.RandomState(seed), []
+    for q in range(len(rows.classes)):
+        mine = rng.permutation(np.flatnonzero(rows.labels == q))
+        taken.append(mine[: max(4, round(size * len(mine) / len(rows.labels)))])
+    return np.sort(np.concatenate(taken))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _megabytes(n_bytes: float) -> str:
+    return f"{n_bytes / 2**20:.0f} MB" if n_bytes < 2**30 else f"{n_bytes / 2**30:.1f} GB"

@@ -1,0 +1,103 @@
+"""The variables of one problem, and the certificate of what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from outcode._checks import Array
+from outcode.solvers.spoc.loops import violations
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The optimum and its certificate.
+
+    ``tau`` and ``scores`` (M_r.x_i) are (n_samples, n_classes), ``norm2`` (n_classes,) the squared
+    norms |M_r|^2, ``objective`` and ``dual_objective`` the primal and the dual value, ``gap`` their
+    difference over the primal value, ``violation`` the largest psi_i.
+    """
+
+    tau: Array
+    scores: Array
+    norm2: Array
+    objective: float
+    dual_objective: float
+    gap: float
+    violation: float
+    n_iter: int
+    converged: bool
+
+
+@dataclass
+class Problem:
+    """One problem: eta and G as they stand, and b, (n_classes, n); the masses (n,)."""
+
+    eta: Array
+    G: Array
+    b: Array
+    mass: Array
+    labels: Array
+    beta: float
+    shift: float = 0.0
+
+    def psi(self) -> Array:
+        """Return the violation of every sample."""
+        out = np.empty(self.G.shape[1])
+        violations(self.G, self.eta, out)
+        return out
+
+    def active(self, psi: Array, tol: float) -> Array:
+        """Return the samples that are between their bounds, or violate."""
+        return np.flatnonzero((np.count_nonzero(self.eta, axis=0) > 1) | (psi > tol))
+
+
+def margin_requirements(labels: Array, k: int) -> Array:
+    """Return b_ir = 1 - [r = y_i], (n_classes, n). [CS02] Eq. 11"""
+    b = np.ones((k, len(labels)))
+    b[labels, np.arange(len(labels))] = 0.0
+    return b
+
+
+def fresh(labels: Array, b: Array, mass: Array, beta: float, shift: float) -> Problem:
+    """Return the problem at tau = 0."""
+    eta = np.zeros(b.shape)
+    eta[labels, np.arange(len(labels))] = mass
+    return Problem(eta, b.copy(), b, mass, labels, beta, shift)
+
+
+def as_tau(eta: Array, labels: Array, mass: Array) -> Array:
+    """Return tau_i = c_i 1_{y_i} - eta_i, (n, n_classes), rows contiguous."""
+    tau = np.negative(eta, order="C") + 0.0  # no -0
+    tau[np.arange(len(labels)), labels] += mass
+    return tau
+
+
+def feasible(tau: Array, labels: Array, mass: Array) -> Array:
+    """Return tau with the rows shrunk that are beyond tau_i <= c_i 1_{y_i}."""
+    own = tau[np.arange(len(labels)), labels]
+    share = np.divide(mass, own, out=np.ones_like(own), where=own > mass)
+    return tau * share[:, None]
+
+
+def certify(problem: Problem, n_iter: int, violation: float, tol: float) -> Solution:
+    """Norms, objectives and gap of what was found."""
+    rows = np.arange(len(problem.labels))
+    tau = as_tau(problem.eta.T, problem.labels, problem.mass)
+    scores = (problem.G - problem.b).T
+    norm2 = np.maximum(0.0, np.einsum("ir,ir->r", tau, scores) / problem.beta)
+    loss = problem.mass @ (problem.G.max(axis=0) - problem.G[problem.labels, rows])
+    primal = 0.5 * problem.beta * norm2.sum() + float(loss)
+    dual = -0.5 * problem.beta * norm2.sum() - float(np.einsum("ir,ri->", tau, problem.b))
+    return Solution(
+        tau=tau,
+        scores=np.ascontiguousarray(scores),
+        norm2=norm2,
+        objective=float(primal),
+        dual_objective=float(dual),
+        gap=max(0.0, primal - dual) / max(primal, np.finfo(float).tiny),
+        violation=violation,
+        n_iter=n_iter,
+        converged=violation <= tol,
+    )

@@ -1,0 +1,1 @@
+"""Support vector machines: ``loops`` is compiled, ``columns`` solves and certifies a column."""
