@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights
+from outcode._checks import Array, lookup, positive, row_weights, warn
 from outcode.machines.common import as_targets, check_signs
-from outcode.machines.kernel import KernelMachine
+from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
 from outcode.solvers.svm import columns as duals
 
 
+@dataclass(eq=False, repr=False)
 class SVM(KernelMachine):
     """Support vector machines on one shared Gram matrix.
 
@@ -28,7 +28,8 @@ class SVM(KernelMachine):
 
     Parameters
     ----------
-    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
+    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function
     gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
     degree, coef0 : of the polynomial and the sigmoid kernel
     C : upper bound of each alpha
@@ -55,32 +56,10 @@ class SVM(KernelMachine):
     [-1, 1]
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        *,
-        degree: int = 3,
-        coef0: float = 0.0,
-        C: float = 1.0,
-        bias: str = "kernel",
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        max_memory: float | None = None,
-        dtype: Any = None,
-        max_iter: int = 10_000_000,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.bias = bias
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_memory = max_memory
-        self.dtype = dtype
-        self.max_iter = max_iter
+    C: float = field(default=1.0, kw_only=True)
+    bias: str = field(default="kernel", kw_only=True)
+    tol: float = field(default=1e-3, kw_only=True)
+    max_iter: int = field(default=10_000_000, kw_only=True)
 
     def fit_gram(
         self,
@@ -96,7 +75,7 @@ class SVM(KernelMachine):
 
         The margins of ``start`` are those on this Gram matrix, or None.
         """
-        gram = self.as_store(gram)
+        gram = as_store(gram)
         targets = as_targets(targets, len(gram))
         weight = row_weights(sample_weight, len(gram))
         check_signs(targets, weight)
@@ -220,7 +199,7 @@ class SVM(KernelMachine):
         self.objective_ = np.array([solution.objective for solution in solutions])
         self.gap_ = np.array([solution.gap for solution in solutions])
         self.n_iter_ = np.array([solution.n_iter for solution in solutions])
-        self.pool(targets, gram.dtype)
+        self.expand(gram, targets)
         _warn_unconverged(solutions, self.tol)
 
 
@@ -228,10 +207,12 @@ def _warn_unconverged(solutions: Sequence[duals.Solution], tol: float) -> None:
     late = [solution for solution in solutions if not solution.converged]
     if late:
         worst = max(late, key=lambda solution: solution.violation)
-        warnings.warn(
+        warn(
             f"{len(late)} of {len(solutions)} columns stopped early: the largest violation of the "
             f"optimality conditions is {worst.violation:.2g} (tol={tol:g}), the relative duality "
             f"gap {worst.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the features.",
             ConvergenceWarning,
-            stacklevel=3,
         )
+
+
+NAMES = {"svm": SVM}
