@@ -130,6 +130,13 @@ class HasProbabilities(Protocol):
     def proba(self, margins: Array, X: Any = None) -> Array: ...
 
 
+@capability("predicts probabilities", "use one that does")
+class PredictsProbabilities(Protocol):
+    """A classifier, of this library or any other, with probabilities."""
+
+    def predict_proba(self, X: Any) -> Array: ...
+
+
 @capability("is made of a code, a machine and a decoder", "use an OutputCodeClassifier")
 class MadeOfElements(Protocol):
     """A classifier made of a code, a machine and a decoder."""

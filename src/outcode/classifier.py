@@ -30,7 +30,8 @@ from outcode.training import Problem, Rule, read, train
 
 
 def _has_proba(clf: Classifier) -> bool:
-    decoder = clf.rule_.decoder if hasattr(clf, "rule_") else decoders.resolve(clf.elements()[2])
+    rule = getattr(clf, "rule_", None)
+    decoder = decoders.resolve(clf.elements()[2]) if rule is None else rule.decoder
     if not can(decoder, HasProbabilities):
         raise AttributeError(
             f"The decoder {decoder!r} gives scores but no probabilities: {clf.for_probabilities}, "

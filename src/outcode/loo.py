@@ -222,11 +222,10 @@ def exact(clf: Any, X: Any, y: Any, sample_weight: Any = None) -> LooError:
 
 def _rule(clf: Any) -> Rule:
     """Return the rule of a fitted classifier, or a rule as it is."""
-    if isinstance(clf, Rule):
-        return clf
+    if isinstance(found := getattr(clf, "rule_", clf), Rule):
+        return found
     check_is_fitted(clf, "rule_")
-    rule: Rule = clf.rule_
-    return rule
+    raise ValueError(f"{type(clf).__name__} has no rule: give a fitted OutputCodeClassifier.")
 
 
 def _error(rule: Rule, held_out: Array, X: Any) -> LooError:

@@ -18,6 +18,7 @@ from outcode.capabilities import (
     HasWidthAndCost,
     LeavesOut,
     MadeOfElements,
+    PredictsProbabilities,
     TrainsOnGram,
     can,
     require,
@@ -33,9 +34,7 @@ CRITERIA = {"bound": "bound", "sharp": "sharp bound", "estimate": "error, estima
 
 
 def _has_proba(search: Any) -> bool:
-    if hasattr(search, "best_estimator_"):
-        return hasattr(search.best_estimator_, "predict_proba")
-    return hasattr(search.estimator, "predict_proba")
+    return can(getattr(search, "best_estimator_", search.estimator), PredictsProbabilities)
 
 
 class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
