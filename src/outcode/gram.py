@@ -49,9 +49,10 @@ class DenseGram:
         """Return one row."""
         return self.matrix[i]
 
-    def block(self, index: Array) -> Array:
-        """Return the square matrix of some rows, contiguous."""
-        out = np.empty((len(index), len(index)), dtype=self.dtype)  # NumPy asks for huge pages
+    def block(self, index: Array, memory: Array | None = None) -> Array:
+        """Return the square matrix of some rows, contiguous, in the memory given."""
+        memory = np.empty(len(index) ** 2, dtype=self.dtype) if memory is None else memory
+        out = memory.reshape(len(index), len(index))
         starts = np.flatnonzero(np.diff(index, prepend=-2) != 1)
         if len(starts) > 8:
             gather(self.matrix, index.astype(np.uint32), out)
@@ -67,14 +68,18 @@ class DenseGram:
         """Return some rows."""
         return self.matrix[index]
 
-    def square(self, index: Array) -> DenseGram:
+    def square(self, index: Array, memory: Array | None = None) -> DenseGram:
         """Return the store of some rows alone."""
-        return DenseGram(self.block(index))
+        return DenseGram(self.block(index, memory))
+
+    def cross(self, rows: Array, columns: Array) -> Array:
+        """Return kernel values between some places and others."""
+        return self.matrix[np.ix_(rows, columns)]
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""
         place = places(self)
-        return self.matrix[np.ix_(place[rows], place[columns])]
+        return self.cross(place[rows], place[columns])
 
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], accumulated in float64."""
@@ -103,18 +108,24 @@ class RowGram:
         """Return one row, from the cache if it is there."""
         return self._rows(np.array([i]))[0]
 
-    def block(self, index: Array) -> Array:
-        """Return the square matrix of some rows."""
-        rows = self.rows[index]
-        return self.kernel.block(rows, rows, self.dtype)
+    def block(self, index: Array, memory: Array | None = None) -> Array:
+        """Return the square matrix of some rows, in the memory given."""
+        rows, shape = self.rows[index], (len(index), len(index))
+        out = np.empty(shape, self.dtype) if memory is None else memory.reshape(shape)
+        self.kernel.fill(rows, rows, out)
+        return out
 
     def strip(self, index: Array) -> Array:
         """Return some rows, computed in float64 and not kept."""
         return self.kernel.block(self.rows[index], self.rows)
 
-    def square(self, index: Array) -> DenseGram:
+    def square(self, index: Array, memory: Array | None = None) -> DenseGram:
         """Return the store of some rows alone, in memory."""
-        return DenseGram(self.block(index))
+        return DenseGram(self.block(index, memory))
+
+    def cross(self, rows: Array, columns: Array) -> Array:
+        """Return kernel values between some places and others."""
+        return self.kernel.block(self.rows[rows], self.rows[columns], self.dtype)
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""

@@ -123,14 +123,17 @@ class KernelMachine(Machine):
 
     def margins(self, X: Any) -> Array:
         """Return ``cross @ dual_coef + bias`` over the pooled support vectors."""
-        check_is_fitted(self, "dual_coef_")
+        check_is_fitted(self, "bias_")
         if self.kernel_ is None:
             return self.margins_gram(X)
-        kernel, rows = self.kernel_, self.kernel_.prepare(_as_rows(X), self.origin_)
+        return self._margins(self.kernel_.prepare(_as_rows(X), self.origin_))
+
+    def _margins(self, rows: kernels.Rows) -> Array:
+        """Return the margins of rows made ready for the kernel."""
         out = np.empty((len(rows), len(self.bias_)))
 
         def block(cut: slice) -> None:
-            cross = kernel.block(rows[cut], self.support_rows_, self.gram_dtype_)
+            cross = self.kernel_.block(rows[cut], self.support_rows_, self.gram_dtype_)
             out[cut] = self._combine(cross)
 
         thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_)))
@@ -138,7 +141,7 @@ class KernelMachine(Machine):
 
     def margins_gram(self, cross: Any) -> Array:
         """Return the margins from kernel values (n_test, n_train) against the training rows."""
-        check_is_fitted(self, "dual_coef_")
+        check_is_fitted(self, "bias_")
         cross = check_array(cross, dtype=[np.float64, np.float32])
         if cross.shape[1] != len(self.dual_coef_):
             raise ValueError(
@@ -150,19 +153,29 @@ class KernelMachine(Machine):
 
     def pool(self, targets: Array, dtype: Any) -> None:
         """Order the support rows by the columns they take part in, so that zeros cost nothing."""
+        support = np.flatnonzero((self.dual_coef_ != 0).any(axis=1))
+        pooled, groups = _groups(targets, support)
+        self.hold(
+            [
+                (pooled[a:b], columns, self.dual_coef_[pooled[a:b]][:, columns])
+                for a, b, columns in groups
+            ],
+            dtype,
+        )
+
+    def hold(self, groups: list[tuple[Array, Any, Array]], dtype: Any) -> None:
+        """Keep support rows in groups: the rows, the columns they take part in, dual variables."""
         self.gram_dtype_ = dtype
-        self.support_ = np.flatnonzero((self.dual_coef_ != 0).any(axis=1))
-        self.pooled_, groups = _groups(targets, self.support_)
+        self.pooled_ = np.concatenate([rows for rows, _, _ in groups])
+        self.support_ = np.sort(self.pooled_)
+        places = pairwise([0, *np.cumsum([len(rows) for rows, _, _ in groups]).tolist()])
         self.groups_ = [
-            _Group(a, b, columns, self._coef(self.pooled_[a:b], columns))
-            for a, b, columns in groups
+            _Group(a, b, columns, np.ascontiguousarray(coef, dtype=dtype))
+            for (a, b), (_, columns, coef) in zip(places, groups, strict=True)
         ]
         if self.kernel_ is not None:
             self.support_rows_ = self.rows_[self.pooled_]
             del self.rows_
-
-    def _coef(self, rows: Array, columns: Any) -> Array:
-        return np.ascontiguousarray(self.dual_coef_[rows][:, columns], dtype=self.gram_dtype_)
 
     def _combine(self, cross: Array) -> Array:
         margins = np.tile(self.bias_, (len(cross), 1))

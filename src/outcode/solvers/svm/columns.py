@@ -16,8 +16,9 @@ The answer is right when the duality gap says so: it is computed from the float6
 
 from __future__ import annotations
 
+import threading
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,18 +46,44 @@ NEIGHBOURS = 500
 
 
 @dataclass(frozen=True)
+class Rule:
+    """How a problem is solved: the bias, the largest violation allowed, steps at most."""
+
+    bias: str
+    tol: float
+    max_iter: int
+
+
+@dataclass(frozen=True)
 class Solution:
-    """What one column's machine is: duals, margins on all rows, and the certificate."""
+    """What one column's machine is.
+
+    Attributes
+    ----------
+    dual_coef : (n,)
+    fitted : (n,) margins on all rows, without a free bias
+    certificate : bias, squared norm, primal objective, relative duality gap, largest violation and
+        number of steps
+    """
 
     dual_coef: Array
-    bias: float
-    margins: Array
-    norm2: float
-    objective: float
-    gap: float
-    violation: float
-    n_iter: int
-    converged: bool
+    fitted: Array
+    certificate: tuple[float, float, float, float, float, int]
+
+
+class Memory:
+    """Working memory of each thread, used again: touching new memory costs more than the work."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def vector(self, name: str, size: int, dtype: Any) -> Array:
+        """Return a vector with whatever was in it."""
+        kept: dict[str, Array] = self._local.__dict__
+        if name not in kept or kept[name].size < size or kept[name].dtype != dtype:
+            kept.pop(name, None)
+            kept[name] = np.empty(size, dtype=dtype)
+        return kept[name][:size]
 
 
 @dataclass
@@ -93,11 +120,9 @@ def solve(
     gram: Store,
     y: Array,
     box: Array,
-    *,
-    bias: str = "kernel",
-    tol: float = 1e-3,
-    max_iter: int = 10_000_000,
-    start: tuple[Array, Array | None] | None = None,
+    rule: Rule,
+    start: tuple[Array, Array | None] | None,
+    memory: Memory,
 ) -> Solution:
     """Solve one column.
 
@@ -109,47 +134,35 @@ def solve(
     start : (dual_coef, margins without free bias) of a similar problem to start from; None for the
         margins of another Gram matrix
     """
-    used = np.flatnonzero(box > 0)
-    options: dict[str, Any] = {"bias": bias, "tol": tol, "max_iter": max_iter}
-    if _shrinks(used, gram):
-        return _solve_few(gram, used, y, box, start, options)
-    problem = _begin(gram, y, box, *BIASES[bias], start)
+    tol, max_iter = rule.tol, rule.max_iter
+    problem = _begin(gram, y, box, *BIASES[rule.bias], start)
     n_iter, violation, whole, squares = 0, problem.violation(), True, 0
     while violation > tol and n_iter < max_iter:
         if whole:  # all rows; between two gathered squares always, to see what was left out
             burst = BURST * 4**squares  # what a square left over is mostly little
             steps = _descend_whole(gram, problem, tol / 2, max_iter - n_iter, burst)
         else:
-            steps = _descend_square(gram, problem, problem.active(), tol / 2, max_iter - n_iter)
+            active = problem.active()
+            steps = _descend_square(gram, problem, active, tol / 2, max_iter - n_iter, memory)
             squares += 1
         n_iter += steps
         violation = problem.violation()
         if whole and steps == 0:  # the kernel values are too coarse to do better
             break
-        whole = not whole or not _shrinks(problem.active(), gram)
+        whole = not whole or not shrinks(problem.active(), gram)
     if violation <= tol < POLISH_TOL:
         violation = _polish(gram, problem, violation)
-    return _certify(problem, box, n_iter, violation, violation <= tol)
+    return _certify(problem, box, n_iter, violation)
 
 
-def _solve_few(
-    gram: Store,
-    used: Array,
-    y: Array,
-    box: Array,
-    start: tuple[Array, Array | None] | None,
-    options: dict[str, Any],
+def polish(
+    gram: Store, y: Array, box: Array, bias: str, start: tuple[Array, Array], certificate: Array
 ) -> Solution:
-    """Solve a column that uses few rows on their square alone, then give every row its margin."""
-    square = gram.square(used)
-    if start is not None:
-        start = start[0][used], None
-    part = solve(square, y[used], box[used], start=start, **options)
-    dual_coef, margins = np.zeros(len(y)), np.full(len(y), part.bias)
-    dual_coef[used] = part.dual_coef
-    support = np.flatnonzero(dual_coef)
-    gram.add(support, dual_coef[support], margins)
-    return replace(part, dual_coef=dual_coef, margins=margins)
+    """Follow a solution by one exact solve for the rows between their bounds."""
+    lo, hi = np.minimum(0.0, y * box), np.maximum(0.0, y * box)
+    problem = _Problem(y, lo, hi, start[0].copy(), start[1] - y, *BIASES[bias])
+    violation = _polish(gram, problem, float(certificate[4]))
+    return _certify(problem, box, int(certificate[5]), violation)
 
 
 def _begin(
@@ -177,12 +190,14 @@ def _begin(
 def _balanced(s: Array) -> Array:
     """Scale the heavier side down until sum s = 0."""
     plus, minus = s[s > 0].sum(), -s[s < 0].sum()
+    if abs(plus - minus) <= 1e-14 * (plus + minus):
+        return s
     if plus == 0 or minus == 0:
         return np.zeros_like(s)
     return np.where(s > 0, s * min(1.0, minus / plus), s * min(1.0, plus / minus))
 
 
-def _shrinks(active: Array, gram: Store) -> bool:
+def shrinks(active: Array, gram: Store) -> bool:
     """Return whether the active rows are few enough to copy their square of the Gram."""
     return len(gram) > SMALL and len(active) <= min(SHRINK * len(gram), gram.largest_square)
 
@@ -196,17 +211,20 @@ def _descend_whole(gram: Store, problem: _Problem, tol: float, max_iter: int, bu
         most = min(burst if n > SMALL else max_iter, max_iter - steps)
         done = _descend(gram.matrix, gram, diagonal, part, tol, most)
         steps += done
-        if done < most or _shrinks(part.active(), gram):
+        if done < most or shrinks(part.active(), gram):
             break
     _apply(gram, problem, np.arange(n), part.s)
     return steps
 
 
-def _descend_square(gram: Store, problem: _Problem, index: Array, tol: float, max_iter: int) -> int:
+def _descend_square(
+    gram: Store, problem: _Problem, index: Array, tol: float, max_iter: int, memory: Memory
+) -> int:
     """Work on some rows alone, on their square of the Gram."""
+    square = gram.block(index, memory.vector("active", len(index) ** 2, gram.dtype))
     part = problem.part(index, gram.dtype)
     diagonal = (gram.diagonal[index] + problem.shift).astype(gram.dtype)
-    steps = _descend(gram.block(index), gram, diagonal, part, tol, max_iter)
+    steps = _descend(square, gram, diagonal, part, tol, max_iter)
     _apply(gram, problem, index, part.s)
     return steps
 
@@ -272,7 +290,7 @@ def _descend_rows(
 ) -> int:
     """The loop of :func:`loops.descend_pairs` for any bias, with rows fetched one by one."""
     kind: Any = g.dtype.type
-    up, down = np.empty_like(g), np.empty_like(g)
+    up, down, gain = (np.empty_like(g) for _ in range(3))
     loops.masks(s, lo, hi, up, down)
     zero, any_row = kind(0), g
     i_up, v_up, i_down, v_down = loops.update(g, up, down, zero, any_row, zero, any_row, zero)
@@ -283,10 +301,11 @@ def _descend_rows(
         row_i = gram.row(i)
         first = np.clip(s[i] - g[i] / max(loops.TINY, diagonal[i]), lo[i], hi[i]) - s[i]
         up[i] = down[i] = loops.HUGE
-        j = loops.partner(g, up, down, diagonal, row_i, i, kind(first), kind(shift), free)
+        j = loops.partner(g, up, down, diagonal, row_i, i, kind(first), kind(shift), free, gain)
         j = i_down if j < 0 and free else j
-        k_ij = float(row_i[max(j, 0)]) + shift
-        d_i, d_j = loops.choose_step(g, s, lo, hi, diagonal, i, j, k_ij, free)
+        d_i, d_j = first, 0.0
+        if j >= 0:
+            d_i, d_j = _pair(g, s, lo, hi, diagonal, i, j, float(row_i[j]) + shift, free)
         d_i = loops.move(s, lo, hi, up, down, i, d_i)
         d_j = loops.move(s, lo, hi, up, down, j, d_j) if j >= 0 else 0.0
         row_j = gram.row(j) if j >= 0 else row_i
@@ -295,28 +314,30 @@ def _descend_rows(
     return max_iter
 
 
-def _certify(
-    problem: _Problem, box: Array, n_iter: int, violation: float, converged: bool
-) -> Solution:
+def _pair(
+    g: Array, s: Array, lo: Array, hi: Array, diagonal: Array, i: int, j: int, k: float, free: bool
+) -> tuple[float, float]:
+    """Return the steps of rows i and j, K_ij being k."""
+    g_i, g_j, k_ii, k_jj = float(g[i]), float(g[j]), float(diagonal[i]), float(diagonal[j])
+    if free:
+        t = (g_j - g_i) / max(loops.TINY, k_ii + k_jj - 2.0 * k)
+        t = min(t, hi[i] - s[i], s[j] - lo[j])
+        return t, -t
+    low, high = (lo[i] - s[i], lo[j] - s[j]), (hi[i] - s[i], hi[j] - s[j])
+    step: tuple[float, float] = loops.pair_step(g_i, g_j, k_ii, k_jj, k, low, high)
+    return step
+
+
+def _certify(problem: _Problem, box: Array, n_iter: int, violation: float) -> Solution:
     """Bias, squared norm, primal objective and relative duality gap of what was found."""
-    s, y = problem.s, problem.y
-    kernel_part = problem.g + y
-    bias = _free_bias(problem) if problem.free else 0.0
-    margins = kernel_part + bias
-    norm2 = max(0.0, float(s @ kernel_part))
+    s, y, fitted = problem.s, problem.y, problem.g + problem.y
+    bias = _free_bias(problem) if problem.free else problem.shift * float(s.sum())
+    margins = fitted + bias if problem.free else fitted
+    norm2 = max(0.0, float(s @ fitted))
     primal = 0.5 * norm2 + float(box @ np.maximum(0.0, 1.0 - y * margins))
     dual = float(s @ y) - 0.5 * norm2
-    return Solution(
-        dual_coef=s,
-        bias=bias if problem.free else problem.shift * float(s.sum()),
-        margins=margins,
-        norm2=norm2,
-        objective=primal,
-        gap=max(0.0, primal - dual) / max(primal, np.finfo(float).tiny),
-        violation=violation,
-        n_iter=n_iter,
-        converged=converged,
-    )
+    gap = max(0.0, primal - dual) / max(primal, np.finfo(float).tiny)
+    return Solution(s, fitted, (bias, norm2, primal, gap, violation, n_iter))
 
 
 def removals(

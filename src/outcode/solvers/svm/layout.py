@@ -1,0 +1,97 @@
+"""Which rows every column of a code uses, one column after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from outcode._checks import Array
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The rows of every column, one column after the other.
+
+    Attributes
+    ----------
+    order : (n,) which of the user's rows stands at each place of the store
+    offset : (n_columns + 1,) column t has the entries offset[t] to offset[t + 1] - 1
+    index : place in the store of each entry
+    y : target of each entry, +1.0 or -1.0
+    pieces : (3, n_pieces) entries come in pieces, the rows of one kind in one column: the kind,
+        the column, and the first entry of each; rows are of a kind if the same columns use them
+    kinds : places of the rows of each kind
+    """
+
+    order: Array
+    offset: Array
+    index: Array
+    y: Array
+    pieces: Array
+    kinds: Sequence[Array]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_columns)"""
+        return len(self.order), len(self.offset) - 1
+
+    @cached_property
+    def rows(self) -> Array:
+        """The user's row of each entry."""
+        return self.order[self.index]
+
+    @cached_property
+    def columns(self) -> Array:
+        """The column of each entry."""
+        return np.repeat(np.arange(self.shape[1]), np.diff(self.offset))
+
+    def whole(self) -> bool:
+        """Whether every column uses every row."""
+        return len(self.index) == self.shape[0] * self.shape[1]
+
+    def same(self, other: Layout) -> bool:
+        """Whether another layout lists the same rows."""
+        equal = np.array_equal(self.offset, other.offset)
+        return equal and np.array_equal(self.rows, other.rows)
+
+    def matrix(self, values: Array) -> Array:
+        """Return values of the entries as a (n_samples, n_columns) matrix, 0 elsewhere."""
+        out = np.zeros(self.shape, order="F")
+        if self.whole():
+            out[self.order] = values.reshape(self.shape[::-1]).T
+        else:
+            out[self.rows, self.columns] = values
+        return out
+
+
+def distinct(targets: Array) -> tuple[Array, Array]:
+    """Return one row of each kind of row of a matrix, and the kind of every row."""
+    seen: dict[bytes, int] = {}
+    kind = np.empty(len(targets), dtype=np.intp)
+    first = []
+    for i, row in enumerate(np.ascontiguousarray(targets)):
+        kind[i] = seen.setdefault(row.tobytes(), len(seen))
+        if len(seen) > len(first):
+            first.append(i)
+    return np.array(first, dtype=np.intp), kind
+
+
+def layout(targets: Array, order: Array | None = None) -> Layout:
+    """List the rows that each column of ``targets`` (n_samples, n_columns) uses."""
+    order = np.arange(len(targets)) if order is None else order
+    first, kind = distinct(targets)
+    used, use = np.unique(targets[first] != 0, axis=0, return_inverse=True)
+    place_kind = use.ravel()[kind[order]]
+    kinds = [np.flatnonzero(place_kind == u) for u in range(len(used))]
+    column, which = np.nonzero(used.T)
+    size = np.array([len(places) for places in kinds])[which]
+    start = np.concatenate([[0], np.cumsum(size)])
+    count = np.bincount(column, weights=size, minlength=targets.shape[1]).astype(np.intp)
+    offset = np.concatenate([[0], np.cumsum(count)])
+    index = np.concatenate([kinds[u] for u in which]) if len(which) else np.empty(0, np.intp)
+    y = targets[order[index], np.repeat(column, size)].astype(np.float64)
+    pieces = np.stack([which, column, start[:-1]])
+    return Layout(order, offset, index, y, pieces, kinds)
