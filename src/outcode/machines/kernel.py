@@ -16,6 +16,7 @@ from outcode import kernels
 from outcode._checks import Array, row_weights
 from outcode.machines.common import Machine
 from outcode.parallel import single_blas, thread_map
+from outcode.solvers.svm import layout as layouts
 
 
 @dataclass(frozen=True)
@@ -128,12 +129,13 @@ class KernelMachine(Machine):
             return self.margins_gram(X)
         return self._margins(self.kernel_.prepare(_as_rows(X), self.origin_))
 
-    def _margins(self, rows: kernels.Rows) -> Array:
+    def _margins(self, rows: Any) -> Array:
         """Return the margins of rows made ready for the kernel."""
+        kernel: Any = self.kernel_
         out = np.empty((len(rows), len(self.bias_)))
 
         def block(cut: slice) -> None:
-            cross = self.kernel_.block(rows[cut], self.support_rows_, self.gram_dtype_)
+            cross = kernel.block(rows[cut], self.support_rows_, self.gram_dtype_)
             out[cut] = self._combine(cross)
 
         thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_)))
@@ -228,25 +230,18 @@ def _square(K: Any) -> Array:
 
 def _class_order(targets: Array) -> Array | None:
     """Return an order that puts rows used by the same columns together; None without zeros."""
-    if (targets != 0).all():
+    first, kind = layouts.distinct(targets)
+    if (targets[first] != 0).all():
         return None
-    return np.argsort(_usage(targets)[1], kind="stable")
-
-
-def _usage(targets: Array) -> tuple[Array, Array]:
-    """Return one row of each kind, a kind being the columns that use a row, and each row's kind."""
-    used = np.packbits(targets != 0, axis=1)
-    keys = used.view(np.dtype((np.void, used.shape[1]))).ravel()
-    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
-    return first, kind.ravel()
+    return np.argsort(layouts.usage(targets[first])[1][kind], kind="stable")
 
 
 def _groups(targets: Array, support: Array) -> tuple[Array, list[tuple[int, int, Any]]]:
     """Return the support rows sorted by the columns that use them, and where each group stands."""
     if (targets != 0).all():
         return support, [(0, len(support), slice(None))]
-    first, kind = _usage(targets[support])
+    used, kind = layouts.usage(targets[support])
     pooled = support[np.argsort(kind, kind="stable")]
-    columns = [np.flatnonzero(targets[support[i]]) for i in first]
+    columns = [np.flatnonzero(row) for row in used]
     places = pairwise([0, *np.cumsum(np.bincount(kind)).tolist()])
     return pooled, [(a, b, c) for (a, b), c in zip(places, columns, strict=True)]

@@ -112,7 +112,7 @@ class SVM(KernelMachine):
                 self._rule(),
                 start=begin,
                 n_jobs=n_jobs,
-                advance=report.advance,
+                advance=report.advance if verbose else None,
             )
         self._remember(gram, solutions)
         return self
@@ -133,18 +133,19 @@ class SVM(KernelMachine):
         solution is where each one starts.
         """
         check_is_fitted(self, "bias_")
-        layout, folds = layouts.layout(np.asarray(targets), gram.order), np.unique(fold[fold >= 0])
+        weight, folds = row_weights(sample_weight, len(gram)), np.unique(fold[fold >= 0])
+        layout = _layout(targets, gram, weight)
         with progress("columns", layout.shape[1], verbose) as report:
             solutions = bank.solve(
                 gram,
                 layout,
-                row_weights(sample_weight, len(gram)),
+                weight,
                 bank.Problems.folds(positive(self.C, "C"), folds),
                 self._rule(),
                 fold=fold,
                 start=self.entries(layout),
                 n_jobs=n_jobs,
-                advance=report.advance,
+                advance=report.advance if verbose else None,
             )
         out = self.training_margins_.copy() if np.any(fold < 0) else np.empty(layout.shape)
         for k, f in enumerate(folds):
@@ -165,7 +166,7 @@ class SVM(KernelMachine):
         return self.dual_coef_[place], self.training_margins_[place] - free
 
     @cached_property
-    def dual_coef_(self) -> Array:
+    def dual_coef_(self) -> Array:  # type: ignore[override]  # it can be set all the same
         """(n_samples, n_dichotomies) alpha times target, made when it is first asked for."""
         solutions = self._solved("dual_coef_")
         return solutions.layout.matrix(solutions.coef[0])
@@ -219,7 +220,7 @@ class SVM(KernelMachine):
 
     def _remember(self, gram: grams.Gram, solutions: bank.Solutions) -> None:
         for name in ("dual_coef_", "training_margins_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)  # those of an earlier fit
         layout, self.solutions_ = solutions.layout, solutions
         self.gram_diagonal_ = np.empty(len(gram))
         self.gram_diagonal_[layout.order] = gram.diagonal
@@ -250,9 +251,9 @@ def _layout(targets: Any, gram: grams.Gram, weight: Array) -> layouts.Layout:
     if targets.ndim != 2 or len(targets) != len(gram):
         as_targets(targets, len(gram))
     first, kind = layouts.distinct(targets)
-    rows = as_targets(targets[first], len(first))
-    check_signs(rows, np.bincount(kind, weights=weight))
-    return layouts.layout(targets, gram.order)
+    code = as_targets(targets[first], len(first))
+    check_signs(code, np.bincount(kind, weights=weight))
+    return layouts.layout(code, kind, gram.order)
 
 
 def _warn_unconverged(violation: Array, gap: Array, tol: float) -> None:

@@ -30,9 +30,6 @@ class Store(Protocol):
 
     def __len__(self) -> int: ...
 
-    def row(self, i: int) -> Array:
-        """Return one row."""
-
     def block(self, index: Array, memory: Array | None = None) -> Array:
         """Return the square matrix of some rows, contiguous, in the memory given."""
 

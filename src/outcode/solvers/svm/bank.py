@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,103 +23,58 @@ from outcode.solvers.store import Store
 from outcode.solvers.svm import columns
 from outcode.solvers.svm.columns import Memory, Rule
 from outcode.solvers.svm.layout import Layout
-from outcode.solvers.svm.loops import HUGE, between, compiled, compiled_fast, pairs
+from outcode.solvers.svm.loops import HUGE, lean, pairs
 
 #: A column of at most this many rows is solved without shrinking, in compiled code alone.
 SMALL = 500
-#: Kernel values gathered by a chunk of small columns: some milliseconds of work.
-CHUNK = 2**20
+#: How often the gradient of a small column is computed anew at most.
+ROUNDS = 20
+#: Vectors of a small column are as long as a multiple of this.
+LANES = 32
+#: Kernel values gathered by a chunk of small columns: what a cache holds.
+CHUNK = 2**17
 #: What is known of every column, in this order.
 CERTIFICATE = ("bias", "norm2", "objective", "gap", "violation", "n_iter")
 
 
-@compiled
-def begin(square: Any, y: Any, s: Any, lo: Any, hi: Any, free: bool, g: Any) -> None:
-    """Bring s into its box (free bias: and its sum to 0), and set g = K s - y."""
-    plus, minus = 0.0, 0.0
-    for p in range(s.shape[0]):
-        s[p] = between(s[p], lo[p], hi[p])
-        if s[p] > 0.0:
-            plus += s[p]
-        else:
-            minus -= s[p]
-    if free and abs(plus - minus) > 1e-14 * (plus + minus):  # scale the heavier side down
-        total = plus if plus < minus else minus
-        a, b = total / plus if plus > 0.0 else 0.0, total / minus if minus > 0.0 else 0.0
-        for p in range(s.shape[0]):
-            s[p] *= a if s[p] > 0.0 else b
-    gradient(square, y, s, g)
+@lean
+def gather(
+    matrix: Any, index: Any, offset: Any, shift: float, first: int, last: int, squares: Any
+) -> None:
+    """Write the kernel values of columns first..last-1, plus shift, one square after the other.
 
-
-@compiled_fast
-def gradient(square: Any, y: Any, s: Any, g: Any) -> None:
-    """g = K s - y."""
-    for q in range(s.shape[0]):
-        g[q] = -y[q]
-    for p in range(s.shape[0]):
-        if s[p] != 0.0:
-            row, c = square[p], s[p]
-            for q in range(s.shape[0]):
-                g[q] += c * row[q]
-
-
-@compiled
-def certify(
-    g: Any, y: Any, s: Any, lo: Any, hi: Any, shift: float, free: bool, n_iter: int, out: Any
-) -> float:
-    """Write bias, squared norm, primal objective, relative gap, violation and steps to ``out``.
-
-    A free bias is the mean of y - f over rows between their bounds, or the middle of the allowed
-    range if there is none; a row within rounding of a bound is at it. Returns the violation.
+    The rows of ``squares`` are those of the columns. Rows that stand side by side are read as one
+    piece, and what lies below them is mirrored: a piece of a row of a large matrix is far from the
+    next.
     """
-    v_up, v_down, norm2, linear, total, mean, count = -HUGE, -HUGE, 0.0, 0.0, 0.0, 0.0, 0
-    for p in range(s.shape[0]):
-        v_up = -g[p] if s[p] < hi[p] and -g[p] > v_up else v_up
-        v_down = g[p] if s[p] > lo[p] and g[p] > v_down else v_down
-        norm2, linear, total = norm2 + s[p] * (g[p] + y[p]), linear + s[p] * y[p], total + s[p]
-        rounding = 1e-10 * (hi[p] - lo[p])
-        if lo[p] + rounding < s[p] < hi[p] - rounding:
-            mean, count = mean - g[p], count + 1
-    bias = shift * total
-    if free and count > 0:
-        bias = mean / count
-    elif free:  # the range has one end only when rows of one sign are left
-        bias = (v_up - v_down) / 2 if v_up > -HUGE and v_down > -HUGE else max(v_up, -v_down)
-        bias = -v_down if v_up <= -HUGE else v_up if v_down <= -HUGE else bias
-    norm2 = norm2 if norm2 > 0.0 else 0.0
-    loss, moved = 0.0, bias if free else 0.0
-    for p in range(s.shape[0]):
-        slack = 1.0 - y[p] * (g[p] + y[p] + moved)
-        loss += (hi[p] - lo[p]) * slack if slack > 0.0 else 0.0
-    primal, dual = 0.5 * norm2 + loss, linear - 0.5 * norm2
-    gap = (primal - dual) / primal if primal > dual and primal > 0.0 else 0.0
-    worst = v_up if v_up > v_down else v_down
-    violation = v_up + v_down if free else worst
-    out[0], out[1], out[2], out[3], out[4], out[5] = bias, norm2, primal, gap, violation, n_iter
-    return violation
+    for t in range(first, last):
+        a, m, q = offset[t], offset[t + 1] - offset[t], 0
+        top = a - offset[first]
+        squares[top : top + m, m:] = 0.0
+        while q < m:
+            stop, place = q + 1, index[a + q]
+            while stop < m and index[a + stop] == index[a + stop - 1] + 1:
+                stop += 1
+            for p in range(stop):
+                row, out = matrix[index[a + p]][place : place + stop - q], squares[top + p][q:stop]
+                for r in range(stop - q):
+                    out[r] = row[r] + shift
+            for p in range(q):
+                for r in range(q, stop):
+                    squares[top + r, p] = squares[top + p, r]
+            q = stop
 
 
-@compiled
-def gather_shifted(matrix: Any, index: Any, shift: float, out: Any) -> None:
-    """out = matrix[index][:, index] + shift in float64."""
-    m = index.shape[0]
-    for p in range(m):
-        row, target = matrix[index[p]], out[p]
-        for q in range(m):
-            target[q] = row[index[q]] + shift
-
-
-@compiled
+@lean
 def solve_columns(
-    matrix: Any,
-    index: Any,
+    squares: Any,
+    shared: bool,
     offset: Any,
     y: Any,
-    box: Any,
+    weight: Any,
     fold: Any,
     plan: Any,
     values: Any,
-    shift: float,
     free: bool,
     tol: float,
     max_iter: int,
@@ -126,56 +82,104 @@ def solve_columns(
     last: int,
     coef: Any,
     fitted: Any,
-    out: Any,
-    flat: Any,
+    n_iter: Any,
     work: Any,
 ) -> None:
     """Solve columns first..last-1, each for several values of C and with several folds left out.
 
     Parameters
     ----------
-    matrix : (n, n) kernel values
-    index, y, box, fold : rows of all columns one after the other, column t at offset[t] to
-        offset[t + 1] - 1: places in ``matrix``, targets, weights and folds
+    squares : kernel values of the rows of each column, one column after the other, or of one for
+        all if ``shared``; as wide as LANES allow, zeros where there is no row
+    y, weight, fold : of the rows of all columns, column t at offset[t] to offset[t + 1] - 1
     plan : (problems, 2) for each problem the fold left out (-1: none) and the problem whose
         solution it starts from (-1: what ``coef`` holds)
     values : (problems,) C of each
     coef, fitted : (problems, rows of all columns) dual variables and K s, without a free bias
-    out : (problems, columns, 6) see CERTIFICATE
-    flat, work : memory for a square and for 8 vectors of the longest column
+    n_iter : (problems, columns) steps
+    work : memory for 9 vectors as long as a row of ``squares``
     """
+    g, s, lo, hi, diagonal, y_ = work[0], work[1], work[2], work[3], work[4], work[5]
     for t in range(first, last):
-        a, b = offset[t], offset[t + 1]
-        m = b - a
-        square = flat[: m * m].reshape((m, m))
-        g, s, lo, hi, diagonal = (work[0][:m], work[1][:m], work[2][:m], work[3][:m], work[4][:m])
-        rows, y_ = index[a:b], y[a:b]
-        same = t > first and m == a - offset[t - 1]
-        for p in range(m):
-            same = same and rows[p] == index[a - m + p]
-            if not same:
-                break
-        if not same:  # columns that use the same rows share their square
-            gather_shifted(matrix, rows, shift, square)
+        a, m = offset[t], offset[t + 1] - offset[t]
+        n = (m + LANES - 1) // LANES * LANES  # no rest that loops would do one by one
+        square = squares[0 if shared else a - offset[first] :]
         for k in range(plan.shape[0]):
-            left, start = plan[k, 0], k if plan[k, 1] < 0 else plan[k, 1]
+            left, start, plus, minus = plan[k, 0], k if plan[k, 1] < 0 else plan[k, 1], 0.0, 0.0
+            for p in range(n):
+                s[p], lo[p], hi[p], y_[p], diagonal[p] = 0.0, 0.0, 0.0, 0.0, 1.0
             for p in range(m):
-                c = 0.0 if left >= 0 and fold[a + p] == left else values[k] * box[a + p] * y_[p]
-                lo[p], hi[p] = (c, 0.0) if c < 0.0 else (0.0, c)
-                s[p], diagonal[p] = coef[start, a + p], square[p, p]
-            begin(square, y_, s, lo, hi, free, g)
-            n_iter, enough = 0, tol
-            while True:
+                y_[p], diagonal[p] = y[a + p], square[p, p]
+                c = 0.0 if left >= 0 and fold[a + p] == left else values[k] * weight[a + p] * y_[p]
+                lo[p], hi[p] = c if c < 0.0 else 0.0, c if c > 0.0 else 0.0
+                c = coef[start, a + p]
+                s[p] = lo[p] if c < lo[p] else hi[p] if c > hi[p] else c
+                plus, minus = plus + (s[p] if c > 0.0 else 0.0), minus - (s[p] if c < 0.0 else 0.0)
+            if free and abs(plus - minus) > 1e-14 * (plus + minus):  # scale the heavier side down
+                total = plus if plus < minus else minus
+                for p in range(m):
+                    if s[p] != 0.0:
+                        s[p] *= total / (plus if s[p] > 0.0 else minus)
+            count, steps, rounds = 0, 1, 0
+            while steps > 0 and rounds < ROUNDS:  # until a gradient computed anew is small enough
+                rounds += 1
+                for q in range(n):
+                    g[q] = -y_[q]
+                for p in range(m):
+                    c = s[p]
+                    if c != 0.0:
+                        for q in range(n):
+                            g[q] += c * square[p, q]
                 steps = pairs(
-                    square, diagonal, g, s, lo, hi, 0.0, free, enough, max_iter - n_iter, work[5:]
+                    square,
+                    diagonal,
+                    g,
+                    s,
+                    lo,
+                    hi,
+                    n,
+                    0.0,
+                    free,
+                    tol,
+                    max_iter - count,
+                    work[6],
+                    work[7],
+                    work[8],
                 )
-                n_iter, enough = n_iter + steps, tol / 2
-                gradient(square, y_, s, g)  # anew, without what rounding added up
-                violation = certify(g, y_, s, lo, hi, shift, free, n_iter, out[k, t])
-                if violation <= tol or steps == 0 or n_iter >= max_iter:
-                    break
+                count += steps
             for p in range(m):
                 coef[k, a + p], fitted[k, a + p] = s[p], g[p] + y_[p]
+            n_iter[k, t] = count
+
+
+def certify(
+    layout: Layout, weight: Array, coef: Array, fitted: Array, rule: Rule, n_iter: Array
+) -> Array:
+    """Return the (n_columns, 6) certificate of one problem, ``weight`` being the box.
+
+    A free bias is the mean of y - f over rows between their bounds, or the middle of the allowed
+    range if there is none; a row within rounding of a bound is at it.
+    """
+    shift, free = columns.BIASES[rule.bias]
+    starts, y = layout.offset[:-1], layout.y
+    total = partial(np.add.reduceat, indices=starts)
+    signed = y * weight
+    lo, hi, g = np.minimum(signed, 0.0), np.maximum(signed, 0.0), fitted - y
+    up = np.maximum.reduceat(np.where(coef < hi, -g, -HUGE), starts)
+    down = np.maximum.reduceat(np.where(coef > lo, g, -HUGE), starts)
+    bias, margins = shift * total(coef), fitted
+    if free:
+        inside = (coef > lo + 1e-10 * weight) & (coef < hi - 1e-10 * weight)
+        ends = np.where(up <= -HUGE, -down, np.where(down <= -HUGE, up, (up - down) / 2))
+        count = total(inside.astype(np.float64))
+        bias = np.where(count > 0, total(np.where(inside, -g, 0.0)) / np.maximum(count, 1.0), ends)
+        margins = fitted + np.repeat(bias, np.diff(layout.offset))
+    norm2 = np.maximum(0.0, total(coef * fitted))
+    primal = 0.5 * norm2 + total(weight * np.maximum(0.0, 1.0 - y * margins))
+    dual = total(coef * y) - 0.5 * norm2
+    gap = np.maximum(0.0, primal - dual) / np.maximum(primal, np.finfo(float).tiny)
+    violation = up + down if free else np.maximum(up, down)
+    return np.stack([bias, norm2, primal, gap, violation, n_iter], axis=1)
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,7 @@ def solve(
     fold: Array | None = None,
     start: tuple[Array, Array | None] | None = None,
     n_jobs: int | None = None,
-    advance: Callable[[], None] = lambda: None,
+    advance: Callable[[], None] | None = None,
 ) -> Solutions:
     """Solve every problem of every column.
 
@@ -259,11 +263,12 @@ def solve(
 
     def work(columns_: range) -> None:
         bank.solve(columns_)
-        for _ in columns_:
-            advance()
+        if advance is not None:
+            for _ in columns_:
+                advance()
 
     thread_map(work, _chunks(np.diff(layout.offset), len(problems.C)), n_jobs)
-    return Solutions(layout, bank.coef, bank.fitted, bank.certificate)
+    return Solutions(layout, bank.coef, bank.fitted, bank.certificate())
 
 
 def _chunks(sizes: Array, n_problems: int) -> list[range]:
@@ -296,70 +301,85 @@ class _Bank:
         self.fold = np.full(len(layout.rows), -1) if fold is None else fold[layout.rows]
         shape = len(problems.C), len(layout.index)
         self.coef, self.fitted = np.zeros(shape), np.empty(shape)
-        self.certificate = np.empty((shape[0], layout.shape[1], len(CERTIFICATE)))
+        self.n_iter = np.zeros((shape[0], layout.shape[1]), dtype=np.int64)
         self.start, self.memory = start, Memory()
         if start is not None:
             self.coef[problems.start < 0] = start[0]
 
+    def certificate(self) -> Array:
+        """Return the certificate of every problem and column."""
+        every = slice(0, len(self.layout.index))
+        parts = [
+            certify(self.layout, self.box(k, every), self.coef[k], self.fitted[k], self.rule, steps)
+            for k, steps in enumerate(self.n_iter)
+        ]
+        return np.stack(parts)
+
     def solve(self, chunk: range) -> None:
         """Solve the columns of a chunk."""
-        offset = self.layout.offset
-        if offset[chunk.stop] - offset[chunk.start] > SMALL * len(chunk):
+        sizes = np.diff(self.layout.offset[chunk.start : chunk.stop + 1])
+        if sizes.max() > SMALL:
             self._large(chunk.start)
-        elif self.gram.matrix is not None:
-            self._small(self.gram.matrix, self.layout.index, chunk)
-        else:  # the kernel values of each column are computed for it
+            return
+        self._small(chunk, int(sizes.max()), int(sizes[0] if self.layout.whole() else sizes.sum()))
+        if self.rule.tol < columns.POLISH_TOL:
             for t in chunk:
-                index = self.layout.index.copy()
-                entries = slice(offset[t], offset[t + 1])
-                square = self.gram.block(index[entries])
-                index[entries] = np.arange(len(square))
-                self._small(square, index, range(t, t + 1))
+                self._polish(t)
 
-    def _small(self, matrix: Array, index: Array, chunk: range) -> None:
-        offset, rule, problems = self.layout.offset, self.rule, self.problems
-        most = int(np.diff(offset[chunk.start : chunk.stop + 1]).max())
+    def _small(self, chunk: range, most: int, height: int) -> None:
+        layout, rule, problems = self.layout, self.rule, self.problems
+        shift, free = columns.BIASES[rule.bias]
+        width = -(-most // LANES) * LANES
+        squares = self.memory.vector("squares", height * width, np.float64).reshape(height, width)
+        matrix, index = self._kernel_values(chunk, height)
+        last = chunk.start + 1 if layout.whole() else chunk.stop
+        gather(matrix, index, layout.offset, shift, chunk.start, last, squares)
         solve_columns(
-            matrix,
-            index,
-            offset,
-            self.layout.y,
+            squares,
+            layout.whole(),
+            layout.offset,
+            layout.y,
             self.weight,
             self.fold,
             np.stack([problems.left_out, problems.start], axis=1),
             problems.C,
-            *columns.BIASES[rule.bias],
-            rule.tol,
+            free,
+            0.999 * rule.tol,  # rounding must not lift the violation above tol
             rule.max_iter,
             chunk.start,
             chunk.stop,
             self.coef,
             self.fitted,
-            self.certificate,
-            self.memory.vector("square", most * most, np.float64),
-            self.memory.vector("vectors", 8 * most, np.float64).reshape(8, most),
+            self.n_iter,
+            self.memory.vector("vectors", 9 * width, np.float64).reshape(9, width),
         )
-        if rule.tol < columns.POLISH_TOL:
-            for t in chunk:
-                self._polish(t)
+
+    def _kernel_values(self, chunk: range, height: int) -> tuple[Array, Array]:
+        """Return a kernel matrix and the places in it of the rows of a chunk's columns."""
+        index = self.layout.index
+        if self.gram.matrix is not None:
+            return self.gram.matrix, index
+        entries = slice(self.layout.offset[chunk.start], self.layout.offset[chunk.start] + height)
+        rows, places = np.unique(index[entries], return_inverse=True)
+        index = index.copy()
+        index[entries] = places
+        return self.gram.block(rows), index
 
     def _polish(self, t: int) -> None:
         """Follow a tight tol by one exact solve for the rows between their bounds."""
         entries = slice(self.layout.offset[t], self.layout.offset[t + 1])
         square, y = self.gram.square(self.layout.index[entries]), self.layout.y[entries]
         for k in range(len(self.problems.C)):
-            if self.certificate[k, t, 4] <= self.rule.tol:
-                start = self.coef[k, entries], self.fitted[k, entries]
-                solution = columns.polish(
-                    square, y, self._box(k, entries), self.rule.bias, start, self.certificate[k, t]
-                )
-                self._write(k, t, entries, solution, slice(None))
+            start = self.coef[k, entries], self.fitted[k, entries]
+            box = self.box(k, entries)
+            self._write(k, entries, columns.polish(square, y, box, self.rule, start), slice(None))
 
     def _large(self, t: int) -> None:
         """Solve a column on its square of the Gram matrix, or on all of it if that is as well."""
         entries = slice(self.layout.offset[t], self.layout.offset[t + 1])
         index, n = self.layout.index[entries], len(self.gram)
-        few, place = columns.shrinks(index, self.gram), slice(None)
+        few = columns.shrinks(index, self.gram)
+        place: Any = slice(None)
         if few:
             size, dtype = len(index) ** 2, self.gram.dtype
             store = self.gram.square(index, self.memory.vector("column", size, dtype))
@@ -370,13 +390,15 @@ class _Bank:
         y, box = np.zeros(len(store)), np.zeros(len(store))
         y[place] = self.layout.y[entries]
         for k in range(len(self.problems.C)):
-            box[place] = self._box(k, entries)
+            box[place] = self.box(k, entries)
             solution = columns.solve(
                 store, y, box, self.rule, self._start(k, entries, place, len(store)), self.memory
             )
-            self._write(k, t, entries, solution, place)
+            self._write(k, entries, solution, place)
+            self.n_iter[k, t] = solution.n_iter
 
-    def _box(self, k: int, entries: slice) -> Array:
+    def box(self, k: int, entries: slice) -> Array:
+        """Return the upper bounds of alpha in a problem."""
         left = self.problems.left_out[k]
         kept = (self.fold[entries] != left) | (left < 0)
         return np.where(kept, self.problems.C[k] * self.weight[entries], 0.0)
@@ -395,9 +417,6 @@ class _Bank:
         known = fitted is not None and isinstance(place, slice)
         return s, fitted[entries] if known else None
 
-    def _write(
-        self, k: int, t: int, entries: slice, solution: columns.Solution, place: Any
-    ) -> None:
+    def _write(self, k: int, entries: slice, solution: columns.Solution, place: Any) -> None:
         self.coef[k, entries] = solution.dual_coef[place]
         self.fitted[k, entries] = solution.fitted[place]
-        self.certificate[k, t] = solution.certificate

@@ -3,7 +3,8 @@
 Problem, variables and signs are those of :mod:`outcode.solvers.svm.loops`. Three levels of work:
 
 - *rows*: the whole problem, two rows of the Gram per step (:func:`loops.descend_blocks`, with
-  a free bias :func:`loops.descend_pairs`);
+  a free bias :func:`loops.descend_pairs`); left out when the Gram is not in memory, where the
+  squares of the rows that violate most are computed one after the other;
 - *shrinking*: rows that sit at a bound and want to stay there are left out; once the rest is at
   most a third, its square of the Gram is gathered, small enough for the cache, and solved there
   (a column of a ternary code that uses few rows starts from their square);
@@ -56,19 +57,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Solution:
-    """What one column's machine is.
-
-    Attributes
-    ----------
-    dual_coef : (n,)
-    fitted : (n,) margins on all rows, without a free bias
-    certificate : bias, squared norm, primal objective, relative duality gap, largest violation and
-        number of steps
-    """
+    """What was found for one column: dual variables, margins without a free bias, steps."""
 
     dual_coef: Array
     fitted: Array
-    certificate: tuple[float, float, float, float, float, int]
+    n_iter: int
 
 
 class Memory:
@@ -138,7 +131,10 @@ def solve(
     problem = _begin(gram, y, box, *BIASES[rule.bias], start)
     n_iter, violation, whole, squares = 0, problem.violation(), True, 0
     while violation > tol and n_iter < max_iter:
-        if whole:  # all rows; between two gathered squares always, to see what was left out
+        if gram.matrix is None:  # kernel values are computed when asked for
+            rows = _working(problem, gram.largest_square)
+            steps, whole = _descend_square(gram, problem, rows, tol / 2, max_iter, memory), True
+        elif whole:  # all rows; between two gathered squares always, to see what was left out
             burst = BURST * 4**squares  # what a square left over is mostly little
             steps = _descend_whole(gram, problem, tol / 2, max_iter - n_iter, burst)
         else:
@@ -149,20 +145,18 @@ def solve(
         violation = problem.violation()
         if whole and steps == 0:  # the kernel values are too coarse to do better
             break
-        whole = not whole or not shrinks(problem.active(), gram)
-    if violation <= tol < POLISH_TOL:
-        violation = _polish(gram, problem, violation)
-    return _certify(problem, box, n_iter, violation)
+        whole = not whole or gram.matrix is None or not shrinks(problem.active(), gram)
+    if tol < POLISH_TOL:
+        _polish(gram, problem, tol)
+    return Solution(problem.s, problem.g + y, n_iter)
 
 
-def polish(
-    gram: Store, y: Array, box: Array, bias: str, start: tuple[Array, Array], certificate: Array
-) -> Solution:
+def polish(gram: Store, y: Array, box: Array, rule: Rule, start: tuple[Array, Array]) -> Solution:
     """Follow a solution by one exact solve for the rows between their bounds."""
     lo, hi = np.minimum(0.0, y * box), np.maximum(0.0, y * box)
-    problem = _Problem(y, lo, hi, start[0].copy(), start[1] - y, *BIASES[bias])
-    violation = _polish(gram, problem, float(certificate[4]))
-    return _certify(problem, box, int(certificate[5]), violation)
+    problem = _Problem(y, lo, hi, start[0].copy(), start[1] - y, *BIASES[rule.bias])
+    _polish(gram, problem, rule.tol)
+    return Solution(problem.s, problem.g + y, 0)
 
 
 def _begin(
@@ -202,6 +196,24 @@ def shrinks(active: Array, gram: Store) -> bool:
     return len(gram) > SMALL and len(active) <= min(SHRINK * len(gram), gram.largest_square)
 
 
+def _working(problem: _Problem, most: int) -> Array:
+    """Return at most some of the active rows: those that violate most, and those between bounds.
+
+    Half of the places go to the largest violations, equal ones in an order that has no pattern.
+    """
+    active = problem.active()
+    if len(active) <= most:
+        return active
+    up, down = (v[active] for v in loops.violations(problem.g, problem.s, problem.lo, problem.hi))
+    middle = (up.max() - down.max()) / 2 if problem.free else 0.0
+    mixed = np.random.RandomState(0).permutation(len(active))
+    ranked = mixed[np.argsort(-np.maximum(up - middle, down + middle)[mixed], kind="stable")]
+    inside = ((problem.s > problem.lo) & (problem.s < problem.hi))[active[ranked]]
+    first = np.arange(len(ranked)) < most // 2
+    chosen = ranked[np.argsort(~(first | inside), kind="stable")][:most]
+    return np.sort(active[chosen])
+
+
 def _descend_whole(gram: Store, problem: _Problem, tol: float, max_iter: int, burst: int) -> int:
     """Work on all rows until done, or until few enough are left to gather them."""
     n, steps = len(gram), 0
@@ -209,7 +221,7 @@ def _descend_whole(gram: Store, problem: _Problem, tol: float, max_iter: int, bu
     diagonal = (gram.diagonal + problem.shift).astype(gram.dtype)
     while steps < max_iter:
         most = min(burst if n > SMALL else max_iter, max_iter - steps)
-        done = _descend(gram.matrix, gram, diagonal, part, tol, most)
+        done = _descend(gram.matrix, diagonal, part, tol, most)
         steps += done
         if done < most or shrinks(part.active(), gram):
             break
@@ -224,7 +236,7 @@ def _descend_square(
     square = gram.block(index, memory.vector("active", len(index) ** 2, gram.dtype))
     part = problem.part(index, gram.dtype)
     diagonal = (gram.diagonal[index] + problem.shift).astype(gram.dtype)
-    steps = _descend(square, gram, diagonal, part, tol, max_iter)
+    steps = _descend(square, diagonal, part, tol, max_iter)
     _apply(gram, problem, index, part.s)
     return steps
 
@@ -238,22 +250,23 @@ def _apply(gram: Store, problem: _Problem, index: Array, s: Array) -> None:
     problem.s[index] = s
 
 
-def _polish(gram: Store, problem: _Problem, violation: float) -> float:
+def _polish(gram: Store, problem: _Problem, tol: float) -> None:
     """One Newton step on the rows between their bounds, kept if it lessens the violation.
 
     With the bounded rows held, the optimum solves (K + shift) d = -g on the others (with a free
     bias: up to a constant, and sum d = 0).
     """
     index = np.flatnonzero((problem.s > problem.lo) & (problem.s < problem.hi))
-    if not 0 < len(index) <= SMALL:
-        return violation
+    violation = problem.violation()
+    if violation > tol or not 0 < len(index) <= SMALL:
+        return
     block = gram.block(index).astype(np.float64) + problem.shift
     block.flat[:: len(index) + 1] *= 1 + 1e-14
     try:
         sides = np.column_stack([-problem.g[index], np.ones(len(index))])
         step, ones = cho_solve(cho_factor(block), sides).T
     except np.linalg.LinAlgError:  # repeated rows, or a kernel that is not positive definite
-        return violation
+        return
     if problem.free:
         step = step - ones * (step.sum() / ones.sum())
     s, g = problem.s.copy(), problem.g.copy()
@@ -261,83 +274,13 @@ def _polish(gram: Store, problem: _Problem, violation: float) -> float:
     better = problem.violation()
     if not better < violation or (problem.free and abs(problem.s.sum()) > 1e-12 * np.abs(s).sum()):
         problem.s, problem.g = s, g
-        return violation
-    return better
 
 
-def _descend(
-    matrix: Array | None, gram: Store, diagonal: Array, part: _Problem, tol: float, max_iter: int
-) -> int:
+def _descend(matrix: Array, diagonal: Array, part: _Problem, tol: float, max_iter: int) -> int:
     arrays = diagonal, part.g, part.s, part.lo, part.hi
-    if matrix is None:
-        return _descend_rows(gram, *arrays, part.shift, part.free, tol, max_iter)
     if part.free:
         return int(loops.descend_pairs(matrix, *arrays, tol, max_iter))
     return int(loops.descend_blocks(matrix, *arrays, part.shift, tol, max_iter))
-
-
-def _descend_rows(
-    gram: Store,
-    diagonal: Array,
-    g: Array,
-    s: Array,
-    lo: Array,
-    hi: Array,
-    shift: float,
-    free: bool,
-    tol: float,
-    max_iter: int,
-) -> int:
-    """The loop of :func:`loops.descend_pairs` for any bias, with rows fetched one by one."""
-    kind: Any = g.dtype.type
-    up, down, gain = (np.empty_like(g) for _ in range(3))
-    loops.masks(s, lo, hi, up, down)
-    zero, any_row = kind(0), g
-    i_up, v_up, i_down, v_down = loops.update(g, up, down, zero, any_row, zero, any_row, zero)
-    for iteration in range(max_iter):
-        if (v_up + v_down if free else max(v_up, v_down)) <= tol:
-            return iteration
-        i = i_up if free or v_up >= v_down else i_down
-        row_i = gram.row(i)
-        first = np.clip(s[i] - g[i] / max(loops.TINY, diagonal[i]), lo[i], hi[i]) - s[i]
-        up[i] = down[i] = loops.HUGE
-        j = loops.partner(g, up, down, diagonal, row_i, i, kind(first), kind(shift), free, gain)
-        j = i_down if j < 0 and free else j
-        d_i, d_j = first, 0.0
-        if j >= 0:
-            d_i, d_j = _pair(g, s, lo, hi, diagonal, i, j, float(row_i[j]) + shift, free)
-        d_i = loops.move(s, lo, hi, up, down, i, d_i)
-        d_j = loops.move(s, lo, hi, up, down, j, d_j) if j >= 0 else 0.0
-        row_j = gram.row(j) if j >= 0 else row_i
-        step = kind(d_i), row_i, kind(d_j), row_j, kind(shift * (d_i + d_j))
-        i_up, v_up, i_down, v_down = loops.update(g, up, down, *step)
-    return max_iter
-
-
-def _pair(
-    g: Array, s: Array, lo: Array, hi: Array, diagonal: Array, i: int, j: int, k: float, free: bool
-) -> tuple[float, float]:
-    """Return the steps of rows i and j, K_ij being k."""
-    g_i, g_j, k_ii, k_jj = float(g[i]), float(g[j]), float(diagonal[i]), float(diagonal[j])
-    if free:
-        t = (g_j - g_i) / max(loops.TINY, k_ii + k_jj - 2.0 * k)
-        t = min(t, hi[i] - s[i], s[j] - lo[j])
-        return t, -t
-    low, high = (lo[i] - s[i], lo[j] - s[j]), (hi[i] - s[i], hi[j] - s[j])
-    step: tuple[float, float] = loops.pair_step(g_i, g_j, k_ii, k_jj, k, low, high)
-    return step
-
-
-def _certify(problem: _Problem, box: Array, n_iter: int, violation: float) -> Solution:
-    """Bias, squared norm, primal objective and relative duality gap of what was found."""
-    s, y, fitted = problem.s, problem.y, problem.g + problem.y
-    bias = _free_bias(problem) if problem.free else problem.shift * float(s.sum())
-    margins = fitted + bias if problem.free else fitted
-    norm2 = max(0.0, float(s @ fitted))
-    primal = 0.5 * norm2 + float(box @ np.maximum(0.0, 1.0 - y * margins))
-    dual = float(s @ y) - 0.5 * norm2
-    gap = max(0.0, primal - dual) / max(primal, np.finfo(float).tiny)
-    return Solution(s, fitted, (bias, norm2, primal, gap, violation, n_iter))
 
 
 def removals(
@@ -409,19 +352,3 @@ def _nearest(s: Array, margins: Array, gram: Store) -> Array:
     closest = np.argsort(margins[others], kind="stable")[:most]
     near = np.sort(np.concatenate([support, others[closest]]))
     return np.arange(len(s)) if 2 * len(near) > len(s) and gram.matrix is not None else near
-
-
-def _free_bias(problem: _Problem) -> float:
-    """Mean of y - f over rows between their bounds; the middle of the allowed range if none.
-
-    A row within rounding of a bound is at it: how near depends on where the solver started.
-    """
-    s, lo, hi = problem.s, problem.lo, problem.hi
-    rounding = 1e-10 * (hi - lo)
-    between = (s > lo + rounding) & (s < hi - rounding)
-    if between.any():
-        return float(-problem.g[between].mean())
-    up, down = (float(v.max()) for v in loops.violations(problem.g, s, lo, hi))
-    if up <= -loops.HUGE:  # only rows of one sign are left: the range has one end
-        return -down
-    return up if down <= -loops.HUGE else (up - down) / 2

@@ -71,7 +71,7 @@ def distinct(targets: Array) -> tuple[Array, Array]:
     """Return one row of each kind of row of a matrix, and the kind of every row."""
     seen: dict[bytes, int] = {}
     kind = np.empty(len(targets), dtype=np.intp)
-    first = []
+    first: list[int] = []
     for i, row in enumerate(np.ascontiguousarray(targets)):
         kind[i] = seen.setdefault(row.tobytes(), len(seen))
         if len(seen) > len(first):
@@ -79,19 +79,33 @@ def distinct(targets: Array) -> tuple[Array, Array]:
     return np.array(first, dtype=np.intp), kind
 
 
-def layout(targets: Array, order: Array | None = None) -> Layout:
-    """List the rows that each column of ``targets`` (n_samples, n_columns) uses."""
-    order = np.arange(len(targets)) if order is None else order
-    first, kind = distinct(targets)
-    used, use = np.unique(targets[first] != 0, axis=0, return_inverse=True)
-    place_kind = use.ravel()[kind[order]]
-    kinds = [np.flatnonzero(place_kind == u) for u in range(len(used))]
+def usage(code: Array) -> tuple[Array, Array]:
+    """Return the (n_kinds, n_columns) ways of rows to take part in columns, and each row's kind."""
+    bits = np.packbits(code != 0, axis=1)
+    keys = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return code[first] != 0, kind.ravel()
+
+
+def layout(code: Array, labels: Array, order: Array | None = None) -> Layout:
+    """List the rows that each column uses, ``code[labels]`` being the targets.
+
+    Parameters
+    ----------
+    code : (n_kinds, n_columns) int8
+    labels : (n_samples,) the row of ``code`` of each of the user's rows
+    order : which of the user's rows stands at each place of the store
+    """
+    order = np.arange(len(labels)) if order is None else order
+    used, kind = usage(code)
+    label_at = labels[order]
+    kind_at = kind[label_at]
+    kinds = [np.flatnonzero(kind_at == u) for u in range(len(used))]
     column, which = np.nonzero(used.T)
     size = np.array([len(places) for places in kinds])[which]
-    start = np.concatenate([[0], np.cumsum(size)])
-    count = np.bincount(column, weights=size, minlength=targets.shape[1]).astype(np.intp)
+    end = np.cumsum(size)
+    count = np.bincount(column, weights=size, minlength=code.shape[1]).astype(np.intp)
     offset = np.concatenate([[0], np.cumsum(count)])
     index = np.concatenate([kinds[u] for u in which]) if len(which) else np.empty(0, np.intp)
-    y = targets[order[index], np.repeat(column, size)].astype(np.float64)
-    pieces = np.stack([which, column, start[:-1]])
-    return Layout(order, offset, index, y, pieces, kinds)
+    y = code[label_at[index], np.repeat(column, size)].astype(np.float64)
+    return Layout(order, offset, index, y, np.stack([which, column, end - size]), kinds)

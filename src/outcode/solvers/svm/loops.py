@@ -11,8 +11,9 @@ with C_i = 0 (another class, another fold) can never move, and its margin comes 
 
 ``g`` is the gradient f - y. Row i may go up while s_i < hi_i (violation -g_i), and down while
 s_i > lo_i (violation g_i). The masks ``up`` and ``down`` are 0 where a row may and HUGE where it
-may not, so that choosing a row is a maximum without a branch. LLVM vectorises a maximum but not
-its place: the maximum of each page of rows is taken, then looked for in the page that has it.
+may not, so that choosing a row is a maximum without a branch. LLVM vectorises a maximum (told so by
+:func:`larger`, a comparison alone does not suffice) but not its place: the maximum of each page of
+rows is taken, then looked for in the page that has it.
 
 Two rows move at a time (:func:`pairs`), or, without the sum constraint, a block of rows
 (:func:`descend_blocks`): on many rows a step costs what reading rows of K from main memory does,
@@ -29,6 +30,8 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
 
 from outcode._checks import Array
 
@@ -45,17 +48,36 @@ TINY = 1e-12
 FAST = {"contract", "reassoc", "nsz", "arcp", "nnan", "ninf"}
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 compiled_fast = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=FAST)
+#: For loops that allocate nothing: without the counting of references, which costs them time.
+options: Any = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": FAST}
+lean = numba.njit(**{**options, "_nrt": False})
+
+
+def _larger(_: Any, a: Any, b: Any) -> Any:
+    """The larger of two numbers, neither of them NaN: one instruction, also for a vector."""
+
+    def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
+        kind = values[0].type
+        signature = ir.FunctionType(kind, [kind, kind])
+        function = builder.module.declare_intrinsic("llvm.maxnum", [kind], signature)
+        return builder.call(function, values, fastmath=("fast",))
+
+    return a(a, a), generate
+
+
+larger: Any = intrinsic(_larger)
 
 
 @compiled_fast
 def update(g: Any, up: Any, down: Any, a: Any, row_a: Any, b: Any, row_b: Any, c: Any) -> Any:
-    """g += a row_a + b row_b + c, and in the same pass the rows that violate most each way.
+    """g += a row_a + b row_b + c, and in the same pass the largest violations each way.
 
-    Returns (i, -g_i) for the row that gains most by going up and (j, g_j) for down.
+    Returns (page, -g_i) for the row that gains most by going up, (page, g_j) for down; the pages
+    say where to look for the rows (:func:`find`).
     """
     n = g.shape[0]
     none = g.dtype.type(-2.0 * HUGE)
-    best_up, best_down, i, j = none, none, 0, 0
+    best_up, best_down, page_up, page_down = none, none, 0, 0
     for start in range(0, n, PAGE):
         stop = start + PAGE if start + PAGE < n else n
         g_, up_, down_ = g[start:stop], up[start:stop], down[start:stop]
@@ -64,107 +86,60 @@ def update(g: Any, up: Any, down: Any, a: Any, row_a: Any, b: Any, row_b: Any, c
         for p in range(stop - start):
             value = g_[p] + (a * a_[p] + b * b_[p] + c)
             g_[p] = value
-            x, y = -value - up_[p], value - down_[p]
-            most_up = x if x > most_up else most_up
-            most_down = y if y > most_down else most_down
+            most_up = larger(most_up, -value - up_[p])
+            most_down = larger(most_down, value - down_[p])
         if most_up > best_up:
-            best_up, i = most_up, start
+            best_up, page_up = most_up, start
         if most_down > best_down:
-            best_down, j = most_down, start
-    while i < n - 1 and -g[i] - up[i] < best_up:
-        i += 1
-    while j < n - 1 and g[j] - down[j] < best_down:
-        j += 1
-    return i, best_up, j, best_down
-
-
-@compiled_fast
-def partner(
-    g: Any,
-    up: Any,
-    down: Any,
-    diagonal: Any,
-    row: Any,
-    i: int,
-    first: Any,
-    shift: Any,
-    free: bool,
-    gain: Any,
-) -> int:
-    """Return the row that gains most when moved together with row i (second-order choice).
-
-    With a free bias the pair moves along e_i - e_j and gains (g_j - g_i)^2 / |phi_i - phi_j|^2
-    (Fan, Chen & Lin 2005). Otherwise i has moved alone by ``first``, and the gain of j is its
-    remaining violation squared over the curvature left after i adapts (Steinwart, Hush & Scovel
-    2011). ``gain`` is memory for a page. Returns -1 if nothing gains.
-    """
-    n, j = g.shape[0], -1
-    zero, tiny, two = g.dtype.type(0.0), g.dtype.type(TINY), g.dtype.type(2.0)
-    k_ii, g_i, best = diagonal[i], g[i], zero
-    for start in range(0, n, PAGE):
-        stop = start + PAGE if start + PAGE < n else n
-        g_, up_, down_ = g[start:stop], up[start:stop], down[start:stop]
-        row_, diagonal_, most = row[start:stop], diagonal[start:stop], zero
-        if free:
-            for p in range(stop - start):
-                v = g_[p] - down_[p] - g_i
-                v = v if v > zero else zero
-                curve = k_ii + diagonal_[p] - two * (row_[p] + shift)
-                value = v * v / (curve if curve > tiny else tiny)
-                gain[p] = value
-                most = value if value > most else most
-        else:
-            least = tiny * k_ii
-            for p in range(stop - start):
-                k = row_[p] + shift
-                v = g_[p] + first * k
-                x, y = -v - up_[p], v - down_[p]
-                v = x if x > y else y
-                v = v if v > zero else zero
-                curve = diagonal_[p] * k_ii - k * k
-                value = v * v / (curve if curve > least else least)
-                gain[p] = value
-                most = value if value > most else most
-        if most > best:
-            best, p = most, 0
-            while p < stop - start - 1 and gain[p] < most:
-                p += 1
-            j = start + p
-    return j
+            best_down, page_down = most_down, start
+    return page_up, best_up, page_down, best_down
 
 
 @compiled
+def find(g: Any, mask: Any, sign: Any, page: int, violation: Any) -> int:
+    """Return the row of a page that violates as much, going up (sign -1) or down (sign 1)."""
+    last = g.shape[0] - 1
+    while page < last and sign * g[page] - mask[page] < violation:
+        page += 1
+    return page
+
+
+@lean
 def pair_step(
-    g_i: float, g_j: float, k_ii: float, k_jj: float, k_ij: float, low: Any, high: Any
+    g_i: float,
+    g_j: float,
+    k_ii: float,
+    k_jj: float,
+    k_ij: float,
+    low_i: float,
+    high_i: float,
+    low_j: float,
+    high_j: float,
 ) -> Any:
     """Return the exact minimum over the box of g.d + 1/2 d'Kd in two variables."""
+    k_ii, k_jj = larger(k_ii, TINY), larger(k_jj, TINY)
     det = k_ii * k_jj - k_ij * k_ij
     if det > TINY * k_ii * k_jj:
         x, y = (k_ij * g_j - k_jj * g_i) / det, (k_ij * g_i - k_ii * g_j) / det
-        if low[0] <= x <= high[0] and low[1] <= y <= high[1]:
+        if low_i <= x <= high_i and low_j <= y <= high_j:
             return x, y
-    best, best_x, best_y = np.inf, 0.0, 0.0
+    best, best_x, best_y = HUGE, 0.0, 0.0
     for edge in range(4):  # otherwise the minimum lies on an edge of the box
         if edge < 2:
-            x = low[0] if edge == 0 else high[0]
-            y = between(-(g_j + k_ij * x) / (k_jj if k_jj > TINY else TINY), low[1], high[1])
+            x = high_i if edge == 1 else low_i
+            y = -(g_j + k_ij * x) / k_jj
+            y = low_j if y < low_j else high_j if y > high_j else y
         else:
-            y = low[1] if edge == 2 else high[1]
-            x = between(-(g_i + k_ij * y) / (k_ii if k_ii > TINY else TINY), low[0], high[0])
+            y = high_j if edge == 3 else low_j
+            x = -(g_i + k_ij * y) / k_ii
+            x = low_i if x < low_i else high_i if x > high_i else x
         value = g_i * x + g_j * y + 0.5 * (k_ii * x * x + k_jj * y * y) + k_ij * x * y
         if value < best:
             best, best_x, best_y = value, x, y
     return best_x, best_y
 
 
-@compiled
-def between(value: float, low: float, high: float) -> float:
-    """Return the nearest number within [low, high]."""
-    value = value if value > low else low
-    return value if value < high else high
-
-
-@compiled
+@lean
 def move(s: Any, lo: Any, hi: Any, up: Any, down: Any, i: int, step: float) -> float:
     """s_i += step, landing exactly on a bound when it reaches one; returns the step made."""
     before = s[i]
@@ -179,6 +154,106 @@ def move(s: Any, lo: Any, hi: Any, up: Any, down: Any, i: int, step: float) -> f
     return value - before
 
 
+@lean
+def pairs(
+    matrix: Any,
+    diagonal: Any,
+    g: Any,
+    s: Any,
+    lo: Any,
+    hi: Any,
+    n: int,
+    shift: float,
+    free: bool,
+    tol: float,
+    max_iter: int,
+    up: Any,
+    down: Any,
+    gain: Any,
+) -> int:
+    """Sequential minimal optimisation, two rows at a time.
+
+    Choice     free bias: the row that violates most upwards goes first, and its partner is the one
+               that gains most, (g_j - g_i)^2 / |phi_i - phi_j|^2 (Fan, Chen & Lin 2005). Otherwise
+               the row that violates most goes first; had it moved alone, its partner is the one
+               with the largest violation left, squared, over the curvature left after i adapts
+               (Steinwart, Hush & Scovel 2011)
+    Step       the exact minimum in both
+    Stop       the largest violation is at most ``tol``; free bias: the sum of the largest up and
+               the largest down, as LIBSVM
+    Cost       two rows of ``matrix`` each step
+
+    The problem is that of the first n rows; arrays may be longer. ``g`` and ``s`` are changed in
+    place; ``up``, ``down`` and ``gain`` are memory. Returns the number of steps. One function and
+    no slices: on a few dozen rows a call costs as much as a step.
+    """
+    i, j, d_i, d_j, iteration = 0, 0, 0.0, 0.0, 0
+    kind = g.dtype.type
+    zero, one, two, tiny = kind(0.0), kind(1.0), kind(2.0), kind(TINY)
+    add, none = kind(shift), kind(-2.0 * HUGE)
+    for p in range(n):
+        up[p] = 0.0 if s[p] < hi[p] else HUGE
+        down[p] = 0.0 if s[p] > lo[p] else HUGE
+    while True:
+        a, b, c, v_up, v_down = kind(d_i), kind(d_j), kind(shift * (d_i + d_j)), none, none
+        for p in range(n):
+            value = g[p] + (a * matrix[i, p] + b * matrix[j, p] + c)
+            g[p] = value
+            v_up, v_down = larger(v_up, -value - up[p]), larger(v_down, value - down[p])
+        upwards = free or v_up >= v_down
+        if iteration >= max_iter:
+            return iteration
+        if (v_up + v_down if free else v_up if upwards else v_down) <= tol:
+            return iteration
+        iteration, i, most, j = iteration + 1, 0, zero, 0
+        if upwards:
+            while i < n - 1 and -g[i] - up[i] < v_up:
+                i += 1
+        else:
+            while i < n - 1 and g[i] - down[i] < v_down:
+                i += 1
+        k_ii, g_i, mask_up, mask_down = diagonal[i], g[i], up[i], down[i]
+        d_i, d_j, low, high = -g_i / larger(k_ii, tiny), 0.0, lo[i] - s[i], hi[i] - s[i]
+        d_i = low if d_i < low else high if d_i > high else d_i
+        up[i] = down[i] = HUGE  # i is no partner of itself
+        # curvature: K_ii + K_pp - 2 K_ip of a free pair, otherwise K_ii K_pp - K_ip^2
+        a, base, off, least = kind(d_i), zero, zero, larger(tiny * k_ii, tiny)
+        c_one, c_p, c_k, c_kk = zero, k_ii, zero, -one
+        if free:
+            a, base, off, least = zero, g_i, kind(HUGE), tiny
+            c_one, c_p, c_k, c_kk = k_ii, one, -two, zero
+        for p in range(n):
+            k = matrix[i, p] + add
+            v = g[p] + a * k
+            v = larger(larger(-v - up[p] - off, v - down[p] - base), zero)
+            value = v * v / larger(c_one + c_p * diagonal[p] + k * (c_k + c_kk * k), least)
+            gain[p], most = value, larger(most, value)
+        while j < n - 1 and gain[j] < most:
+            j += 1
+        up[i], down[i] = mask_up, mask_down
+        k_ij, k_jj = float(matrix[i, j]) + shift, float(diagonal[j])
+        if free:
+            d_i = (g[j] - g_i) / larger(k_ii + k_jj - 2.0 * k_ij, TINY)
+            d_i = hi[i] - s[i] if d_i > hi[i] - s[i] else d_i
+            d_i = s[j] - lo[j] if d_i > s[j] - lo[j] else d_i
+            d_j = -d_i
+        elif most > zero:
+            low_j, high_j = lo[j] - s[j], hi[j] - s[j]
+            d_i, d_j = pair_step(
+                float(g_i), float(g[j]), float(k_ii), k_jj, k_ij, low, high, low_j, high_j
+            )
+        d_i = move(s, lo, hi, up, down, i, d_i)
+        d_j = move(s, lo, hi, up, down, j, d_j)
+
+
+def descend_pairs(
+    matrix: Any, diagonal: Any, g: Any, s: Any, lo: Any, hi: Any, tol: float, max_iter: int
+) -> int:
+    """Solve the problem with a free bias by :func:`pairs`."""
+    arrays = matrix, diagonal, g, s, lo, hi
+    return int(pairs(*arrays, len(g), 0.0, True, tol, max_iter, *np.empty((3, len(g)), g.dtype)))
+
+
 @compiled
 def masks(s: Any, lo: Any, hi: Any, up: Any, down: Any) -> None:
     """Set ``up`` and ``down`` to 0 where a row may go that way and HUGE where it may not."""
@@ -187,78 +262,13 @@ def masks(s: Any, lo: Any, hi: Any, up: Any, down: Any) -> None:
         down[i] = 0.0 if s[i] > lo[i] else HUGE
 
 
-@compiled
-def pairs(
-    matrix: Any,
-    diagonal: Any,
-    g: Any,
-    s: Any,
-    lo: Any,
-    hi: Any,
-    shift: float,
-    free: bool,
-    tol: float,
-    max_iter: int,
-    work: Any,
-) -> int:
-    """Sequential minimal optimisation, two rows at a time.
-
-    Free bias: the row that violates most upwards goes first, and steps stop when the sum of the
-    largest violations up and down is at most ``tol``, as LIBSVM. Otherwise the row that violates
-    most goes first, and steps stop when the largest violation is at most ``tol``. The partner is
-    chosen by second-order gain and the pair solved exactly. ``g`` and ``s`` are changed in place;
-    ``work`` (3, n) is memory. Returns the number of steps, two rows of ``matrix`` each.
-    """
-    kind = g.dtype.type
-    zero, c = kind(0.0), kind(shift)
-    up, down, gain = work[0], work[1], work[2]
-    masks(s, lo, hi, up, down)
-    i_up, v_up, i_down, v_down = update(g, up, down, zero, matrix[0], zero, matrix[0], zero)
-    for iteration in range(max_iter):
-        i, worst = (i_up, v_up) if free or v_up >= v_down else (i_down, v_down)
-        if (v_up + v_down if free else worst) <= tol:
-            return iteration
-        row, g_i, k_ii = matrix[i], float(g[i]), float(diagonal[i])
-        k_ii = k_ii if k_ii > TINY else TINY
-        d_i, d_j = between(s[i] - g_i / k_ii, lo[i], hi[i]) - s[i], 0.0
-        mask_up, mask_down = up[i], down[i]
-        up[i] = down[i] = HUGE  # i is no partner of itself
-        j = partner(g, up, down, diagonal, row, i, kind(d_i), c, free, gain)
-        up[i], down[i] = mask_up, mask_down
-        if free:
-            j = i_down if j < 0 else j
-            curve = float(diagonal[j]) + diagonal[i] - 2.0 * (float(row[j]) + shift)
-            d_i = (g[j] - g_i) / (curve if curve > TINY else TINY)
-            d_i = hi[i] - s[i] if d_i > hi[i] - s[i] else d_i
-            d_i = s[j] - lo[j] if d_i > s[j] - lo[j] else d_i
-            d_j = -d_i
-        elif j >= 0:
-            low, high = (lo[i] - s[i], lo[j] - s[j]), (hi[i] - s[i], hi[j] - s[j])
-            k_jj, k_ij = float(diagonal[j]), float(row[j]) + shift
-            d_i, d_j = pair_step(g_i, float(g[j]), k_ii, k_jj, k_ij, low, high)
-        j = j if j >= 0 else i
-        d_i = move(s, lo, hi, up, down, i, d_i)
-        d_j = move(s, lo, hi, up, down, j, d_j)
-        step = kind(shift * (d_i + d_j))
-        i_up, v_up, i_down, v_down = update(g, up, down, kind(d_i), row, kind(d_j), matrix[j], step)
-    return max_iter
-
-
-def descend_pairs(
-    matrix: Any, diagonal: Any, g: Any, s: Any, lo: Any, hi: Any, tol: float, max_iter: int
-) -> int:
-    """Solve the problem with a free bias by :func:`pairs`."""
-    work = np.empty((3, len(g)), g.dtype)
-    return int(pairs(matrix, diagonal, g, s, lo, hi, 0.0, True, tol, max_iter, work))
-
-
 @compiled_fast
 def gains(
     g: Any, up: Any, down: Any, diagonal: Any, row: Any, i: int, first: Any, shift: Any, best: Any
 ) -> None:
-    """Write each page's largest second-order gain (see :func:`partner`), up and down apart."""
+    """Write each page's largest second-order gain (see :func:`pairs`), up and down apart."""
     n = g.shape[0]
-    zero, tiny = g.dtype.type(0.0), g.dtype.type(TINY)
+    zero, one, tiny = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(TINY)
     k_ii = diagonal[i]
     least = tiny * k_ii
     for page in range(best.shape[1]):
@@ -270,13 +280,10 @@ def gains(
         for p in range(stop - start):
             k = row_[p] + shift
             v = g_[p] + first * k
-            x, y = -v - up_[p], v - down_[p]
-            x, y = x if x > zero else zero, y if y > zero else zero
-            curve = diagonal_[p] * k_ii - k * k
-            curve = curve if curve > least else least
-            x, y = x * x / curve, y * y / curve
-            most_up = x if x > most_up else most_up
-            most_down = y if y > most_down else most_down
+            x, y = larger(-v - up_[p], zero), larger(v - down_[p], zero)
+            inverse = one / larger(diagonal_[p] * k_ii - k * k, least)
+            most_up = larger(most_up, x * x * inverse)
+            most_down = larger(most_down, y * y * inverse)
         best[0, page], best[1, page] = most_up, most_down
 
 
@@ -338,24 +345,23 @@ def move_block(
     shift: float,
     tol: float,
     coef: Any,
-    flat: Any,
+    square: Any,
     small: Any,
 ) -> Any:
     """Solve the problem of the block's m rows and move them; returns how many did, and sum d.
 
-    ``block`` and ``coef`` then begin with the rows that moved and their steps. ``flat`` and
-    ``small`` are memory for their square and for eight vectors.
+    ``block`` and ``coef`` then begin with the rows that moved and their steps. ``square``
+    and ``small`` are memory for the kernel values of the block and for eight vectors.
     """
-    square = flat[: m * m].reshape((m, m))
-    k_ii, gradient, step = small[0][:m], small[1][:m], small[2][:m]
-    low, high = small[3][:m], small[4][:m]
+    k_ii, gradient, step, low, high = small[0], small[1], small[2], small[3], small[4]
     for a in range(m):
         i = block[a]
         for b in range(m):
             square[a, b] = matrix[i, block[b]]
         k_ii[a], gradient[a], step[a] = diagonal[i], g[i], 0.0
         low[a], high[a] = lo[i] - s[i], hi[i] - s[i]
-    pairs(square, k_ii, gradient, step, low, high, shift, False, tol, 4 * m, small[5:])
+    arrays = small[5], small[6], small[7]
+    pairs(square, k_ii, gradient, step, low, high, m, shift, False, tol, 4 * m, *arrays)
     moved, total = 0, 0.0
     for a in range(m):
         if step[a] != 0.0:
@@ -387,21 +393,23 @@ def descend_blocks(
     """
     n, steps = g.shape[0], 0
     kind = g.dtype.type
-    zero = kind(0.0)
+    zero, one = kind(0.0), kind(1.0)
     up_down, best = np.empty((2, n), g.dtype), np.empty((2, (n + LEAF - 1) // LEAF), g.dtype)
     up, down = up_down[0], up_down[1]
     block, coef = np.empty(BLOCK, np.int64), np.empty(BLOCK, g.dtype)
-    flat, small = np.empty(BLOCK * BLOCK), np.empty((8, BLOCK))
+    square, small = np.empty((BLOCK, BLOCK)), np.empty((8, BLOCK))
     masks(s, lo, hi, up, down)
-    i_up, v_up, i_down, v_down = update(g, up, down, zero, matrix[0], zero, matrix[0], zero)
+    p_up, v_up, p_down, v_down = update(g, up, down, zero, matrix[0], zero, matrix[0], zero)
     while steps < max_iter:
-        i, worst = (i_up, v_up) if v_up >= v_down else (i_down, v_down)
+        upwards, worst = v_up >= v_down, v_up if v_up >= v_down else v_down
         if worst <= tol:
             break
+        i = find(g, up, -one, p_up, v_up) if upwards else find(g, down, one, p_down, v_down)
         block[0] = i
         row, mask_up, mask_down = matrix[i], up[i], down[i]
         k_ii = diagonal[i] if diagonal[i] > TINY else TINY
-        first = between(s[i] - g[i] / k_ii, lo[i], hi[i]) - s[i]
+        first, low, high = -g[i] / k_ii, lo[i] - s[i], hi[i] - s[i]
+        first = low if first < low else high if first > high else first
         up[i] = down[i] = HUGE  # i is in the block already
         gains(g, up, down, diagonal, row, i, kind(first), kind(shift), best)
         half = BLOCK // 2 + (v_up < v_down)
@@ -410,7 +418,7 @@ def descend_blocks(
         up[i], down[i] = mask_up, mask_down
         enough = 0.1 * worst if 0.1 * worst > tol / 2 else tol / 2
         moved, total = move_block(
-            matrix, diagonal, g, s, lo, hi, up_down, block, m, shift, enough, coef, flat, small
+            matrix, diagonal, g, s, lo, hi, up_down, block, m, shift, enough, coef, square, small
         )
         if moved == 0:  # rounding: nothing can be gained
             break
@@ -418,7 +426,7 @@ def descend_blocks(
         add_rows(matrix, block[:last], coef[:last], g)
         j, d_j = (moved - 1, coef[moved - 1]) if moved - last == 2 else (last, zero)
         a, b, c = matrix[block[last]], matrix[block[j]], kind(shift * total)
-        i_up, v_up, i_down, v_down = update(g, up, down, coef[last], a, d_j, b, c)
+        p_up, v_up, p_down, v_down = update(g, up, down, coef[last], a, d_j, b, c)
         steps += (moved + 1) // 2
     return steps
 
