@@ -23,7 +23,7 @@ from outcode.solvers.store import Store
 from outcode.solvers.svm import columns
 from outcode.solvers.svm.columns import Memory, Rule
 from outcode.solvers.svm.layout import Layout
-from outcode.solvers.svm.loops import HUGE, lean, pairs
+from outcode.solvers.svm.loops import HUGE, larger, lean, pairs, smaller
 
 #: A column of at most this many rows is solved without shrinking, in compiled code alone.
 SMALL = 500
@@ -99,56 +99,62 @@ def solve_columns(
     n_iter : (problems, columns) steps
     work : memory for 9 vectors as long as a row of ``squares``
     """
-    g, s, lo, hi, diagonal, y_ = work[0], work[1], work[2], work[3], work[4], work[5]
+    g, s, lo = work[0], work[1], work[2]
+    hi, diagonal, t_y = work[3], work[4], work[5]
+    up, down, gain = work[6], work[7], work[8]
     for t in range(first, last):
-        a, m = offset[t], offset[t + 1] - offset[t]
+        a = offset[t]
+        m = offset[t + 1] - a
         n = (m + LANES - 1) // LANES * LANES  # no rest that loops would do one by one
-        square = squares[0 if shared else a - offset[first] :]
+        square = squares[(a - offset[first]) * (not shared) :]
         for k in range(plan.shape[0]):
-            left, start, plus, minus = plan[k, 0], k if plan[k, 1] < 0 else plan[k, 1], 0.0, 0.0
+            left = plan[k, 0]
+            start = plan[k, 1]
+            if start < 0:
+                start = k
+            balance = 0.0
+            total = 0.0
             for p in range(n):
-                s[p], lo[p], hi[p], y_[p], diagonal[p] = 0.0, 0.0, 0.0, 0.0, 1.0
-            for p in range(m):
-                y_[p], diagonal[p] = y[a + p], square[p, p]
-                c = 0.0 if left >= 0 and fold[a + p] == left else values[k] * weight[a + p] * y_[p]
-                lo[p], hi[p] = c if c < 0.0 else 0.0, c if c > 0.0 else 0.0
-                c = coef[start, a + p]
-                s[p] = lo[p] if c < lo[p] else hi[p] if c > hi[p] else c
-                plus, minus = plus + (s[p] if c > 0.0 else 0.0), minus - (s[p] if c < 0.0 else 0.0)
-            if free and abs(plus - minus) > 1e-14 * (plus + minus):  # scale the heavier side down
-                total = plus if plus < minus else minus
-                for p in range(m):
-                    if s[p] != 0.0:
-                        s[p] *= total / (plus if s[p] > 0.0 else minus)
-            count, steps, rounds = 0, 1, 0
-            while steps > 0 and rounds < ROUNDS:  # until a gradient computed anew is small enough
-                rounds += 1
-                for q in range(n):
-                    g[q] = -y_[q]
-                for p in range(m):
-                    c = s[p]
+                s[p] = 0.0
+                lo[p] = 0.0
+                hi[p] = 0.0
+                t_y[p] = 0.0
+                diagonal[p] = 1.0
+            for q in range(m):
+                t_y[q] = y[a + q]
+                diagonal[q] = square[q, q]
+                bound = values[k] * weight[a + q] * y[a + q]
+                if left >= 0 and fold[a + q] == left:
+                    bound = 0.0
+                lo[q] = smaller(bound, 0.0)
+                hi[q] = larger(bound, 0.0)
+                s[q] = smaller(larger(coef[start, a + q], lo[q]), hi[q])
+                balance += s[q]
+                total += abs(s[q])
+            if free and abs(balance) > 1e-14 * total:  # scale the heavier side down
+                ratio = (total - abs(balance)) / (total + abs(balance))
+                for r in range(m):
+                    if s[r] * balance > 0.0:
+                        s[r] *= ratio
+            count = 0
+            for _ in range(ROUNDS):  # until a gradient computed anew is small enough
+                for i in range(n):
+                    g[i] = -t_y[i]
+                for j in range(m):
+                    c = s[j]
                     if c != 0.0:
-                        for q in range(n):
-                            g[q] += c * square[p, q]
+                        for h in range(n):
+                            g[h] += c * square[j, h]
+                limit = max_iter - count
                 steps = pairs(
-                    square,
-                    diagonal,
-                    g,
-                    s,
-                    lo,
-                    hi,
-                    n,
-                    0.0,
-                    free,
-                    tol,
-                    max_iter - count,
-                    work[6],
-                    work[7],
-                    work[8],
+                    square, diagonal, g, s, lo, hi, n, 0.0, free, tol, limit, up, down, gain
                 )
                 count += steps
-            for p in range(m):
-                coef[k, a + p], fitted[k, a + p] = s[p], g[p] + y_[p]
+                if steps == 0:
+                    break
+            for u in range(m):
+                coef[k, a + u] = s[u]
+                fitted[k, a + u] = g[u] + t_y[u]
             n_iter[k, t] = count
 
 

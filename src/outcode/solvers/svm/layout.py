@@ -69,14 +69,11 @@ class Layout:
 
 def distinct(targets: Array) -> tuple[Array, Array]:
     """Return one row of each kind of row of a matrix, and the kind of every row."""
-    seen: dict[bytes, int] = {}
-    kind = np.empty(len(targets), dtype=np.intp)
-    first: list[int] = []
-    for i, row in enumerate(np.ascontiguousarray(targets)):
-        kind[i] = seen.setdefault(row.tobytes(), len(seen))
-        if len(seen) > len(first):
-            first.append(i)
-    return np.array(first, dtype=np.intp), kind
+    data, width = targets.tobytes(), targets.shape[1] * targets.itemsize
+    keys = [data[i : i + width] for i in range(0, len(data), width)]
+    number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    kind = np.array([number[key] for key in keys], dtype=np.intp)
+    return np.unique(kind, return_index=True)[1], kind
 
 
 def usage(code: Array) -> tuple[Array, Array]:

@@ -53,19 +53,22 @@ options: Any = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath"
 lean = numba.njit(**{**options, "_nrt": False})
 
 
-def _larger(_: Any, a: Any, b: Any) -> Any:
-    """The larger of two numbers, neither of them NaN: one instruction, also for a vector."""
+def _extreme(name: str) -> Any:
+    """Return a function of two numbers, neither of them NaN, that is one instruction of LLVM."""
 
-    def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
-        kind = values[0].type
-        signature = ir.FunctionType(kind, [kind, kind])
-        function = builder.module.declare_intrinsic("llvm.maxnum", [kind], signature)
-        return builder.call(function, values, fastmath=("fast",))
+    def typed(_: Any, a: Any, b: Any) -> Any:
+        def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
+            kind = values[0].type
+            signature = ir.FunctionType(kind, [kind, kind])
+            function = builder.module.declare_intrinsic(name, [kind], signature)
+            return builder.call(function, values, fastmath=("fast",))
 
-    return a(a, a), generate
+        return a(a, a), generate
+
+    return intrinsic(typed)
 
 
-larger: Any = intrinsic(_larger)
+larger, smaller = _extreme("llvm.maxnum"), _extreme("llvm.minnum")
 
 
 @compiled_fast
@@ -105,53 +108,18 @@ def find(g: Any, mask: Any, sign: Any, page: int, violation: Any) -> int:
 
 
 @lean
-def pair_step(
-    g_i: float,
-    g_j: float,
-    k_ii: float,
-    k_jj: float,
-    k_ij: float,
-    low_i: float,
-    high_i: float,
-    low_j: float,
-    high_j: float,
-) -> Any:
-    """Return the exact minimum over the box of g.d + 1/2 d'Kd in two variables."""
-    k_ii, k_jj = larger(k_ii, TINY), larger(k_jj, TINY)
-    det = k_ii * k_jj - k_ij * k_ij
-    if det > TINY * k_ii * k_jj:
-        x, y = (k_ij * g_j - k_jj * g_i) / det, (k_ij * g_i - k_ii * g_j) / det
-        if low_i <= x <= high_i and low_j <= y <= high_j:
-            return x, y
-    best, best_x, best_y = HUGE, 0.0, 0.0
-    for edge in range(4):  # otherwise the minimum lies on an edge of the box
-        if edge < 2:
-            x = high_i if edge == 1 else low_i
-            y = -(g_j + k_ij * x) / k_jj
-            y = low_j if y < low_j else high_j if y > high_j else y
-        else:
-            y = high_j if edge == 3 else low_j
-            x = -(g_i + k_ij * y) / k_ii
-            x = low_i if x < low_i else high_i if x > high_i else x
-        value = g_i * x + g_j * y + 0.5 * (k_ii * x * x + k_jj * y * y) + k_ij * x * y
-        if value < best:
-            best, best_x, best_y = value, x, y
-    return best_x, best_y
-
-
-@lean
 def move(s: Any, lo: Any, hi: Any, up: Any, down: Any, i: int, step: float) -> float:
     """s_i += step, landing exactly on a bound when it reaches one; returns the step made."""
     before = s[i]
-    value = before + step
+    after = before + step
     if step >= hi[i] - before:
-        value = hi[i]
-    elif step <= lo[i] - before:
-        value = lo[i]
-    s[i] = value
-    up[i] = 0.0 if value < hi[i] else HUGE
-    down[i] = 0.0 if value > lo[i] else HUGE
-    return value - before
+        after = hi[i]
+    if step <= lo[i] - before:
+        after = lo[i]
+    s[i] = after
+    up[i] = HUGE * (after >= hi[i])
+    down[i] = HUGE * (after <= lo[i])
+    return after - before
 
 
 @lean
@@ -171,77 +139,104 @@ def pairs(
     down: Any,
     gain: Any,
 ) -> int:
-    """Sequential minimal optimisation, two rows at a time.
+    """Sequential minimal optimisation, two rows at a time, in float64.
 
     Choice     free bias: the row that violates most upwards goes first, and its partner is the one
                that gains most, (g_j - g_i)^2 / |phi_i - phi_j|^2 (Fan, Chen & Lin 2005). Otherwise
                the row that violates most goes first; had it moved alone, its partner is the one
                with the largest violation left, squared, over the curvature left after i adapts
                (Steinwart, Hush & Scovel 2011)
-    Step       the exact minimum in both
+    Step       the exact minimum in both. If that of the plane lies outside the box, that of the box
+               lies on a side between them: x or y is put there and the other one follows
     Stop       the largest violation is at most ``tol``; free bias: the sum of the largest up and
                the largest down, as LIBSVM
     Cost       two rows of ``matrix`` each step
 
     The problem is that of the first n rows; arrays may be longer. ``g`` and ``s`` are changed in
-    place; ``up``, ``down`` and ``gain`` are memory. Returns the number of steps. One function and
-    no slices: on a few dozen rows a call costs as much as a step.
+    place; ``up``, ``down`` and ``gain`` are memory. Returns the number of steps. One function, no
+    slices, and a new name for every value: a call costs as much as a step on a few dozen rows, and
+    compilation takes long over names that change.
     """
-    i, j, d_i, d_j, iteration = 0, 0, 0.0, 0.0, 0
-    kind = g.dtype.type
-    zero, one, two, tiny = kind(0.0), kind(1.0), kind(2.0), kind(TINY)
-    add, none = kind(shift), kind(-2.0 * HUGE)
+    i = 0
+    j = 0
+    d_i = 0.0
+    d_j = 0.0
+    iteration = 0
     for p in range(n):
-        up[p] = 0.0 if s[p] < hi[p] else HUGE
-        down[p] = 0.0 if s[p] > lo[p] else HUGE
+        up[p] = HUGE * (s[p] >= hi[p])
+        down[p] = HUGE * (s[p] <= lo[p])
     while True:
-        a, b, c, v_up, v_down = kind(d_i), kind(d_j), kind(shift * (d_i + d_j)), none, none
-        for p in range(n):
-            value = g[p] + (a * matrix[i, p] + b * matrix[j, p] + c)
-            g[p] = value
-            v_up, v_down = larger(v_up, -value - up[p]), larger(v_down, value - down[p])
-        upwards = free or v_up >= v_down
-        if iteration >= max_iter:
+        both = shift * (d_i + d_j)
+        v_up = -2.0 * HUGE
+        v_down = -2.0 * HUGE
+        for q in range(n):
+            g_q = g[q] + (d_i * matrix[i, q] + d_j * matrix[j, q] + both)
+            g[q] = g_q
+            v_up = larger(v_up, -g_q - up[q])
+            v_down = larger(v_down, g_q - down[q])
+        worst = v_up + v_down if free else larger(v_up, v_down)
+        if worst <= tol or iteration >= max_iter:
             return iteration
-        if (v_up + v_down if free else v_up if upwards else v_down) <= tol:
-            return iteration
-        iteration, i, most, j = iteration + 1, 0, zero, 0
-        if upwards:
+        iteration += 1
+        i = 0
+        if free or v_up >= v_down:
             while i < n - 1 and -g[i] - up[i] < v_up:
                 i += 1
         else:
             while i < n - 1 and g[i] - down[i] < v_down:
                 i += 1
-        k_ii, g_i, mask_up, mask_down = diagonal[i], g[i], up[i], down[i]
-        d_i, d_j, low, high = -g_i / larger(k_ii, tiny), 0.0, lo[i] - s[i], hi[i] - s[i]
-        d_i = low if d_i < low else high if d_i > high else d_i
-        up[i] = down[i] = HUGE  # i is no partner of itself
-        # curvature: K_ii + K_pp - 2 K_ip of a free pair, otherwise K_ii K_pp - K_ip^2
-        a, base, off, least = kind(d_i), zero, zero, larger(tiny * k_ii, tiny)
-        c_one, c_p, c_k, c_kk = zero, k_ii, zero, -one
-        if free:
-            a, base, off, least = zero, g_i, kind(HUGE), tiny
-            c_one, c_p, c_k, c_kk = k_ii, one, -two, zero
-        for p in range(n):
-            k = matrix[i, p] + add
-            v = g[p] + a * k
-            v = larger(larger(-v - up[p] - off, v - down[p] - base), zero)
-            value = v * v / larger(c_one + c_p * diagonal[p] + k * (c_k + c_kk * k), least)
-            gain[p], most = value, larger(most, value)
+        k_ii = larger(diagonal[i], TINY)
+        g_i = g[i]
+        low = lo[i] - s[i]
+        high = hi[i] - s[i]
+        mask_up = up[i]
+        mask_down = down[i]
+        up[i] = HUGE  # i is no partner of itself
+        down[i] = HUGE
+        # curvature: K_ii + K_rr - 2 K_ir of a free pair, otherwise K_ii K_rr - K_ir^2
+        alone = 0.0 if free else smaller(larger(-g_i / k_ii, low), high)
+        base = g_i * free
+        off = HUGE * free
+        c_one = k_ii * free
+        c_r = 1.0 if free else k_ii
+        c_k = -2.0 * free
+        c_kk = free - 1.0
+        most = 0.0
+        for r in range(n):
+            k_r = matrix[i, r] + shift
+            g_r = g[r] + alone * k_r
+            v_r = larger(larger(-g_r - up[r] - off, g_r - down[r] - base), 0.0)
+            gain_r = v_r * v_r / larger(c_one + c_r * diagonal[r] + k_r * (c_k + c_kk * k_r), TINY)
+            gain[r] = gain_r
+            most = larger(most, gain_r)
+        j = 0
         while j < n - 1 and gain[j] < most:
             j += 1
-        up[i], down[i] = mask_up, mask_down
-        k_ij, k_jj = float(matrix[i, j]) + shift, float(diagonal[j])
+        up[i] = mask_up
+        down[i] = mask_down
+        k_ij = matrix[i, j] + shift
+        k_jj = larger(diagonal[j], TINY)
+        g_j = g[j]
+        low_j = lo[j] - s[j]
+        high_j = hi[j] - s[j]
         if free:
-            d_i = (g[j] - g_i) / larger(k_ii + k_jj - 2.0 * k_ij, TINY)
-            d_i = hi[i] - s[i] if d_i > hi[i] - s[i] else d_i
-            d_i = s[j] - lo[j] if d_i > s[j] - lo[j] else d_i
+            slope = (g_j - g_i) / larger(k_ii + k_jj - 2.0 * k_ij, TINY)
+            d_i = smaller(smaller(slope, high), -low_j)
             d_j = -d_i
-        elif most > zero:
-            low_j, high_j = lo[j] - s[j], hi[j] - s[j]
-            d_i, d_j = pair_step(
-                float(g_i), float(g[j]), float(k_ii), k_jj, k_ij, low, high, low_j, high_j
-            )
+        elif most > 0.0:
+            det = larger(k_ii * k_jj - k_ij * k_ij, TINY * k_ii * k_jj)
+            x = smaller(larger((k_ij * g_j - k_jj * g_i) / det, low), high)
+            y = smaller(larger(-(g_j + k_ij * x) / k_jj, low_j), high_j)
+            y_2 = smaller(larger((k_ij * g_i - k_ii * g_j) / det, low_j), high_j)
+            x_2 = smaller(larger(-(g_i + k_ij * y_2) / k_ii, low), high)
+            value = g_i * x + g_j * y + 0.5 * (k_ii * x * x + k_jj * y * y) + k_ij * x * y
+            value_2 = g_i * x_2 + g_j * y_2 + 0.5 * (k_ii * x_2 * x_2 + k_jj * y_2 * y_2)
+            second = value_2 + k_ij * x_2 * y_2 < value
+            d_i = x_2 if second else x
+            d_j = y_2 if second else y
+        else:
+            d_i = alone
+            d_j = 0.0
         d_i = move(s, lo, hi, up, down, i, d_i)
         d_j = move(s, lo, hi, up, down, j, d_j)
 
@@ -250,8 +245,11 @@ def descend_pairs(
     matrix: Any, diagonal: Any, g: Any, s: Any, lo: Any, hi: Any, tol: float, max_iter: int
 ) -> int:
     """Solve the problem with a free bias by :func:`pairs`."""
-    arrays = matrix, diagonal, g, s, lo, hi
-    return int(pairs(*arrays, len(g), 0.0, True, tol, max_iter, *np.empty((3, len(g)), g.dtype)))
+    exact, memory = g.astype(np.float64), np.empty((3, len(g)))
+    arrays = matrix, diagonal.astype(np.float64), exact, s, lo, hi
+    steps = int(pairs(*arrays, len(g), 0.0, True, tol, max_iter, *memory))
+    g[:] = exact
+    return steps
 
 
 @compiled
