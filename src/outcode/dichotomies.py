@@ -168,8 +168,8 @@ def as_code(code: Any) -> Array:
             f"A code is a matrix with a row per class (at least 2) and a column per machine "
             f"(at least 1), got shape {matrix.shape}."
         )
-    if matrix.dtype.kind not in "iufb" or not np.isin(matrix, (-1, 0, 1)).all():
-        row, column = (int(i[0]) for i in np.nonzero(~np.isin(matrix, (-1, 0, 1))))
+    if matrix.dtype.kind not in "iufb" or not _is_sign(matrix).all():
+        row, column = (int(i[0]) for i in np.nonzero(~_is_sign(matrix)))
         raise ValueError(
             f"A code holds only +1, -1 and 0 (class not used), but entry [{row}, {column}] is "
             f"{matrix[row, column]!r}."
@@ -215,14 +215,31 @@ def _column_findings(
     return found
 
 
+def _is_sign(matrix: Array) -> Array:
+    """Return which entries are +1, -1 or 0."""
+    if matrix.dtype.kind not in "iuf":
+        return np.isin(matrix, (-1, 0, 1))
+    return np.asarray(np.sign(matrix) == matrix)
+
+
 def _twin_columns(code: Array) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the pairs of equal columns and the pairs of negated ones."""
     seen: dict[bytes, int] = {}
     repeated, complementary = [], []
-    for s, column in enumerate(np.ascontiguousarray(code.T)):
+    for s in _suspects(code):
+        column = code[:, s]
         if (first := seen.get(column.tobytes())) is not None:
             repeated.append((first, s))
         elif (first := seen.get((-column).tobytes())) is not None:
             complementary.append((first, s))
         seen.setdefault(column.tobytes(), s)
     return repeated, complementary
+
+
+def _suspects(code: Array) -> list[int]:
+    """Return the columns whose random projection, up to sign, another column has as well."""
+    weight = np.random.RandomState(0).randint(2**40, size=len(code))
+    _, key, count = np.unique(
+        np.abs(weight @ code.astype(np.int64)), return_inverse=True, return_counts=True
+    )
+    return [int(s) for s in np.flatnonzero(count[key.ravel()] > 1)]

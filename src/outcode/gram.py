@@ -1,7 +1,7 @@
 """The Gram store: one kernel matrix for all columns, in memory or as rows on demand.
 
 A store owns the kernel, the rows it was made of, their origin, the type of the kernel values and
-the memory they may take. Both stores answer the same questions (``diagonal``, ``row``, ``block``,
+the memory they may take. Both stores answer the same questions (``diagonal``, ``block``,
 ``add``, ``matrix``, ``support``, and the ``largest_square`` of rows worth copying), so a solver
 does not know which it has. ``order`` says which row of the user's data stands at each place: rows
 of one class stand together when a code has zeros, so that a column's rows are contiguous in memory.
@@ -10,11 +10,10 @@ of one class stand together when a code has zeros, so that a column's rows are c
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -65,13 +64,10 @@ class DenseGram:
         """Return some of the user's rows, ready for the kernel."""
         return self.rows[index]
 
-    def row(self, i: int) -> Array:
-        """Return one row."""
-        return self.matrix[i]
-
-    def block(self, index: Array) -> Array:
-        """Return the square matrix of some rows, contiguous."""
-        out = np.empty((len(index), len(index)), dtype=self.dtype)  # NumPy asks for huge pages
+    def block(self, index: Array, memory: Array | None = None) -> Array:
+        """Return the square matrix of some rows, contiguous, in the memory given."""
+        memory = np.empty(len(index) ** 2, dtype=self.dtype) if memory is None else memory
+        out = memory.reshape(len(index), len(index))
         starts = np.flatnonzero(np.diff(index, prepend=-2) != 1)
         if len(starts) > 8:
             gather(self.matrix, index.astype(np.uint32), out)
@@ -87,14 +83,18 @@ class DenseGram:
         """Return some rows."""
         return self.matrix[index]
 
-    def square(self, index: Array) -> DenseGram:
+    def square(self, index: Array, memory: Array | None = None) -> DenseGram:
         """Return the store of some rows alone."""
-        return DenseGram(self.block(index))
+        return DenseGram(self.block(index, memory))
+
+    def cross(self, rows: Array, columns: Array) -> Array:
+        """Return kernel values between some places and others."""
+        return self.matrix[np.ix_(rows, columns)]
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""
         place = places(self)
-        return self.matrix[np.ix_(place[rows], place[columns])]
+        return self.cross(place[rows], place[columns])
 
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], accumulated in float64."""
@@ -102,7 +102,7 @@ class DenseGram:
 
 
 class RowGram:
-    """Rows computed when asked for and kept, least recently used dropped, within a budget."""
+    """Kernel values computed when asked for, squares of them within a budget of bytes."""
 
     matrix: Array | None = None
 
@@ -118,10 +118,7 @@ class RowGram:
         self.kernel, self.dtype, self.order = kernel, np.dtype(dtype), order
         self.rows, self.origin = rows if order is None else rows[order], origin
         self.diagonal = kernel.diagonal(self.rows)
-        self.capacity = max(2, int(budget / (len(rows) * self.dtype.itemsize)))
-        self.largest_square = int(np.sqrt(budget / 2 / self.dtype.itemsize))
-        self._kept: OrderedDict[int, Array] = OrderedDict()
-        self._lock = Lock()
+        self.largest_square = max(2, int(np.sqrt(budget / 2 / self.dtype.itemsize)))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -130,49 +127,38 @@ class RowGram:
         """Return some of the user's rows, ready for the kernel."""
         return self.rows[places(self)[index]]
 
-    def row(self, i: int) -> Array:
-        """Return one row, from the cache if it is there."""
-        return self._rows(np.array([i]))[0]
-
-    def block(self, index: Array) -> Array:
-        """Return the square matrix of some rows."""
-        rows = self.rows[index]
-        return self.kernel.block(rows, rows, self.dtype)
+    def block(self, index: Array, memory: Array | None = None) -> Array:
+        """Return the square matrix of some rows, in the memory given."""
+        rows, shape = self.rows[index], (len(index), len(index))
+        out = np.empty(shape, self.dtype) if memory is None else memory.reshape(shape)
+        for fill in symmetric_bands(self.kernel, rows, out):
+            fill()
+        return out
 
     def strip(self, index: Array) -> Array:
         """Return some rows, computed in float64 and not kept."""
         return self.kernel.block(self.rows[index], self.rows)
 
-    def square(self, index: Array) -> DenseGram:
+    def square(self, index: Array, memory: Array | None = None) -> DenseGram:
         """Return the store of some rows alone, in memory."""
-        return DenseGram(self.block(index))
+        return DenseGram(self.block(index, memory))
+
+    def cross(self, rows: Array, columns: Array) -> Array:
+        """Return kernel values between some places and others."""
+        return self.kernel.block(self.rows[rows], self.rows[columns], self.dtype)
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""
         place = places(self)
-        return np.stack(self._rows(place[rows]))[:, place[columns]]
+        return self.cross(place[rows], place[columns])
 
     def add(self, index: Array, coef: Array, out: Array) -> None:
-        """out += coef @ K[index], in batches of rows."""
-        for batch in gen_batches(len(index), TILE):
-            for value, row in zip(coef[batch], self._rows(index[batch]), strict=True):
-                out += value * row.astype(np.float64)
-
-    def _rows(self, index: Array) -> list[Array]:
-        with self._lock:
-            have = {int(i): self._kept[i] for i in index if i in self._kept}
-            for i in have:
-                self._kept.move_to_end(i)
-        missing = np.array([i for i in index if int(i) not in have], dtype=np.intp)
-        if len(missing):
-            values = self.kernel.block(self.rows[missing], self.rows, self.dtype)
-            have.update(zip(missing.tolist(), values, strict=True))
-            with self._lock:
-                for i in missing.tolist():
-                    self._kept[i] = have[i].copy()
-                while len(self._kept) > self.capacity:
-                    self._kept.popitem(last=False)
-        return [have[int(i)] for i in index]
+        """out += coef @ K[index], in tiles that stay in the cache."""
+        rows = self.rows[index]
+        for cut in gen_batches(len(self), 4 * TILE):
+            others = self.rows[cut]
+            for batch in gen_batches(len(index), TILE):
+                out[cut] += coef[batch] @ self.kernel.block(rows[batch], others, self.dtype)
 
 
 Gram = DenseGram | RowGram
@@ -321,8 +307,20 @@ def gram_matrix(
     kernel: kernels.Kernel, rows: kernels.Rows, dtype: Any, n_jobs: int | None = None
 ) -> Array:
     """Return the full symmetric matrix: tiles of the upper triangle, mirrored, by threads."""
+    matrix = np.empty((len(rows), len(rows)), dtype=dtype)
+    thread_map(lambda fill: fill(), symmetric_bands(kernel, rows, matrix), n_jobs)
+    if not np.all(np.isfinite(matrix.diagonal())):
+        raise ValueError(
+            "The kernel values overflow: scale the features, or use a smaller gamma or degree."
+        )
+    return matrix
+
+
+def symmetric_bands(
+    kernel: kernels.Kernel, rows: kernels.Rows, matrix: Array
+) -> list[Callable[[], None]]:
+    """Return the tasks that fill a square matrix: bands of its upper triangle, mirrored."""
     n = len(rows)
-    matrix = np.empty((n, n), dtype=dtype)
     cuts = [slice(i, min(i + TILE, n)) for i in range(0, n, TILE)]
     parts = [rows[cut] for cut in cuts]
 
@@ -337,12 +335,7 @@ def gram_matrix(
         corner = np.arange(n)[cuts[a]]
         matrix[corner, corner] = kernel.diagonal(parts[a])
 
-    thread_map(band, range(len(cuts)), n_jobs)
-    if not np.all(np.isfinite(matrix.diagonal())):
-        raise ValueError(
-            "The kernel values overflow: scale the features, or use a smaller gamma or degree."
-        )
-    return matrix
+    return [partial(band, a) for a in range(len(cuts))]
 
 
 def cross_blocks(n_test: int, n_train: int) -> list[slice]:

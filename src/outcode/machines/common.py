@@ -49,7 +49,7 @@ class Machine(Saved, BaseEstimator):
 
 def as_targets(targets: Any, n_samples: int) -> Array:
     targets = np.asarray(targets)
-    if targets.ndim != 2 or len(targets) != n_samples or not np.isin(targets, (-1, 0, 1)).all():
+    if targets.ndim != 2 or len(targets) != n_samples or np.any(np.sign(targets) != targets):
         raise ValueError(
             f"targets must be a ({n_samples}, n_dichotomies) matrix of +1, -1 and 0, got shape "
             f"{targets.shape}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -29,6 +29,10 @@ from outcode.saved import (
     wholes,
 )
 from outcode.scores import settled
+from outcode.solvers.svm import layout as layouts
+
+#: Support rows, the columns they take part in, and their dual variables there.
+Grouped = tuple[Array, Any, Array]
 
 
 @dataclass(frozen=True)
@@ -71,14 +75,17 @@ class Expansion(Machine):
 
     def margins(self, X: Any) -> Array:
         """Return ``cross @ dual_coef + bias`` over the pooled support vectors."""
-        check_is_fitted(self, "dual_coef_")
+        check_is_fitted(self, "bias_")
         if self.kernel_.given:
             return self.margins_gram(X)
-        kernel, rows = self.kernel_, self.kernel_.prepare(as_rows(X), self.origin_)
+        return self.ready_margins(self.kernel_.prepare(as_rows(X), self.origin_))
+
+    def ready_margins(self, rows: kernels.Rows) -> Array:
+        """Return the margins of rows made ready for the kernel."""
         out = np.empty((len(rows), len(self.bias_)))
 
         def block(cut: slice) -> None:
-            cross = kernel.block(rows[cut], self.support_rows_, self.gram_dtype_)
+            cross = self.kernel_.block(rows[cut], self.support_rows_, self.gram_dtype_)
             out[cut] = self._combine(cross)
 
         thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_)))
@@ -86,7 +93,7 @@ class Expansion(Machine):
 
     def margins_gram(self, cross: Any) -> Array:
         """Return the margins from kernel values (n_test, n_train) against the training rows."""
-        check_is_fitted(self, "dual_coef_")
+        check_is_fitted(self, "bias_")
         cross = check_array(cross, dtype=[np.float64, np.float32])
         if cross.shape[1] != self.n_train_:
             raise ValueError(
@@ -98,10 +105,14 @@ class Expansion(Machine):
 
     def expand(self, gram: grams.Gram, targets: Array) -> None:
         """Keep what prediction needs of the Gram store: the kernel and the support rows."""
+        support = np.flatnonzero((self.dual_coef_ != 0).any(axis=1))
+        self.hold(gram, self._grouped(targets, support))
+
+    def hold(self, gram: grams.Gram, groups: Sequence[Grouped]) -> None:
+        """Keep support rows in groups: the rows, the columns they take part in, dual variables."""
         self.kernel_, self.origin_ = gram.kernel, gram.origin
         self.gram_dtype_, self.n_train_ = gram.dtype, len(gram)
-        self.support_ = np.flatnonzero((self.dual_coef_ != 0).any(axis=1))
-        self._pool(targets)
+        self._pool(groups)
         self.support_rows_ = gram.support(self.pooled_)
 
     def weight_products(self) -> Array:
@@ -118,16 +129,25 @@ class Expansion(Machine):
                 total += coef[cut].T @ (self.kernel_.block(rows[cut], rows) @ coef)
         return (total + total.T) / 2.0
 
-    def _pool(self, targets: Array) -> None:
-        """Order the support rows by the columns they take part in, so that zeros cost nothing."""
-        self.pooled_, groups = _groups(targets, self.support_)
+    def _pool(self, groups: Sequence[Grouped]) -> None:
+        """Put the support rows that the same columns use together, so that zeros cost nothing."""
+        self.pooled_ = np.concatenate([rows for rows, _, _ in groups])
+        self.support_ = np.sort(self.pooled_)
+        places = pairwise([0, *np.cumsum([len(rows) for rows, _, _ in groups]).tolist()])
         self.groups_ = [
-            _Group(a, b, columns, self._coef(self.pooled_[a:b], columns))
-            for a, b, columns in groups
+            _Group(a, b, columns, np.ascontiguousarray(coef, dtype=self.gram_dtype_))
+            for (a, b), (_, columns, coef) in zip(places, groups, strict=True)
         ]
 
-    def _coef(self, rows: Array, columns: Any) -> Array:
-        return np.ascontiguousarray(self.dual_coef_[rows][:, columns], dtype=self.gram_dtype_)
+    def _grouped(self, targets: Array, support: Array) -> list[Grouped]:
+        """Return the support rows sorted by the columns that use them."""
+        if (targets[support] != 0).all():
+            return [(support, slice(None), self.dual_coef_[support])]
+        used, kind = layouts.usage(targets[support])
+        columns = [np.flatnonzero(row) for row in used]
+        parts = [support[kind == u] for u in range(len(used))]
+        pairs = zip(parts, columns, strict=True)
+        return [(rows, some, self.dual_coef_[rows][:, some]) for rows, some in pairs]
 
     def _combine(self, cross: Array) -> Array:
         margins = np.tile(self.bias_, (len(cross), 1))
@@ -166,8 +186,8 @@ class Expansion(Machine):
         if self.kernel_.given:
             self._spread(np.asarray(rows.values), sets, use)
         else:
-            self.n_train_, self.support_ = len(rows), np.arange(len(rows))
-            self._pool(sets[use])
+            self.n_train_ = len(rows)
+            self._pool(self._grouped(sets[use], np.arange(len(rows))))
 
     def _spread(self, places: Array, sets: Array, use: Array) -> None:
         """Put the support rows of a precomputed kernel back among all training rows."""
@@ -176,8 +196,8 @@ class Expansion(Machine):
             raise ValueError("support rows stand twice, or beyond the training rows")
         dual_coef, targets = np.zeros(shape), np.zeros(shape, dtype=np.uint8)
         dual_coef[places], targets[places] = self.dual_coef_, sets[use]
-        self.dual_coef_, self.support_ = dual_coef, np.sort(places)
-        self._pool(targets)
+        self.dual_coef_ = dual_coef
+        self._pool(self._grouped(targets, np.sort(places)))
 
 
 def as_rows(X: Any) -> Any:
@@ -189,25 +209,7 @@ def as_rows(X: Any) -> Any:
 
 def class_order(targets: Array) -> Array | None:
     """Return an order that puts rows used by the same columns together; None without zeros."""
-    if (targets != 0).all():
+    first, kind = layouts.distinct(targets)
+    if (targets[first] != 0).all():
         return None
-    return np.argsort(_usage(targets)[1], kind="stable")
-
-
-def _usage(targets: Array) -> tuple[Array, Array]:
-    """Return one row of each kind, a kind being the columns that use a row, and each row's kind."""
-    used = np.packbits(targets != 0, axis=1)
-    keys = used.view(np.dtype((np.void, used.shape[1]))).ravel()
-    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
-    return first, kind.ravel()
-
-
-def _groups(targets: Array, support: Array) -> tuple[Array, list[tuple[int, int, Any]]]:
-    """Return the support rows sorted by the columns that use them, and where each group stands."""
-    if (targets[support] != 0).all():
-        return support, [(0, len(support), slice(None))]
-    first, kind = _usage(targets[support])
-    pooled = support[np.argsort(kind, kind="stable")]
-    columns = [np.flatnonzero(targets[support[i]]) for i in first]
-    places = pairwise([0, *np.cumsum(np.bincount(kind)).tolist()])
-    return pooled, [(a, b, c) for (a, b), c in zip(places, columns, strict=True)]
+    return np.argsort(layouts.usage(targets[first])[1][kind], kind="stable")

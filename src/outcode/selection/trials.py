@@ -102,8 +102,7 @@ class Trials:
         machine = clone(self.machine).set_params(**self.machine.setting(gamma, C))
         for k, problem in enumerate(self.problems):
             before = self.last[k] if self.last[k] is not None else self.last[k - 1]
-            similar = before is not None and before.dual_coef_.shape == problem.targets.shape
-            args = clone(machine), clone(self.decoder), before if similar else None
+            args = clone(machine), clone(self.decoder), _similar(before, problem)
             rule = train(replace(problem, source=store), *args, n_jobs=self.n_jobs)
             self.last[k] = rule.machine
             yield rule
@@ -175,6 +174,12 @@ class Trials:
             n_jobs=self.n_jobs,
         )
         return widths if widths.fits else None
+
+
+def _similar(before: Any, problem: Problem) -> Any:
+    """Return a machine to start from, None if it has other rows or columns."""
+    shape = None if before is None else (before.n_train_, len(before.bias_))
+    return before if shape == problem.targets.shape else None
 
 
 def _without_margins(machine: Any) -> Any:
