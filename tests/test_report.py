@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,8 +15,10 @@ import pytest
 from scipy import stats
 
 from fake_records import METHODS, study
-from outcode import dichotomies, metrics, report, statistics
-from outcode.app.report import comparison, evidence, page, text, trust
+from outcode import dichotomies, metrics, report, results, statistics
+from outcode.app.report import page, probabilities, text
+from outcode.words import percent
+from test_metrics import documented
 
 SECTIONS = list(report.SECTIONS)
 
@@ -56,8 +59,10 @@ def test_leaderboard_equals_pandas(one, summary):
     assert {row["method"] for row in board["rows"]} == set(METHODS)
     for row in board["rows"]:
         name = row["method"]
-        for key in ("error", "balanced_error", "fit_seconds", "support_vectors", "peak_memory"):
+        for key in ("error", "balanced_error", "support_vectors", "peak_memory"):
             assert row[key]["mean"] == pytest.approx(means.loc[name, key], rel=1e-12)
+        seconds = table.groupby("method")["fit_seconds"].median()[name]
+        assert row["fit_seconds"]["mean"] == pytest.approx(seconds, rel=1e-12)
         loss = means.loc[name, "log_loss"]
         assert row["log_loss"]["mean"] == (None if math.isnan(loss) else pytest.approx(loss))
         half = stats.t.ppf(0.975, folds[name] - 1) * deviation[name]
@@ -98,7 +103,7 @@ def test_the_best_is_judged_by_the_corrected_t_test_on_common_folds(one, summary
         )
     headline = section(summary, "answer")["headline"]
     assert headline.startswith(f"{names[0]} has the lowest error on vowel: ")
-    assert text.percent(wide[names[0]].mean()) in headline
+    assert percent(wide[names[0]].mean()) in headline
 
 
 def test_several_data_sets_are_ranked_by_their_means():
@@ -112,6 +117,12 @@ def test_several_data_sets_are_ranked_by_their_means():
     test = statistics.wilcoxon(wide[names], names, control=names[0])
     assert [p["p_holm"] for p in found["against_best"]] == [p.p_holm for p in test.pairs]
     assert "average rank" in section(report.summarise(meta, records), "answer")["headline"]
+
+
+def test_a_test_in_the_table_is_run_and_told(monkeypatch):
+    monkeypatch.setattr(statistics, "TESTS", (*statistics.TESTS, documented("TEST")))
+    summary = report.summarise(*study(4, datasets=("a", "b", "c"), broken=False))
+    assert "agree on the order with W = " in report.render(summary)
 
 
 def test_a_handful_of_data_sets_gets_no_bayesian_verdict():
@@ -142,19 +153,15 @@ def test_reliability_is_pooled_over_folds():
     proba = rng.dirichlet(np.ones(3), size=400)
     whole = metrics.reliability(labels, proba)
     parts = [metrics.reliability(labels[i::4], proba[i::4]) for i in range(4)]
-    cells = [
+    diagrams = [
         {
-            "details": {
-                "reliability": {
-                    "count": p.count.tolist(),
-                    "confidence": [None if np.isnan(v) else v for v in p.confidence],
-                    "accuracy": [None if np.isnan(v) else v for v in p.accuracy],
-                }
-            }
+            "count": p.count.tolist(),
+            "confidence": [None if np.isnan(v) else v for v in p.confidence],
+            "accuracy": [None if np.isnan(v) else v for v in p.accuracy],
         }
         for p in parts
     ]
-    pooled = trust.pooled(cells)
+    pooled = results.reliability(diagrams)
     np.testing.assert_array_equal(pooled.count, whole.count)
     np.testing.assert_allclose(pooled.accuracy, whole.accuracy)
     assert pooled.calibration_error == pytest.approx(whole.calibration_error)
@@ -169,7 +176,8 @@ def test_chance_gap_is_what_perfect_probabilities_show():
         proba = np.c_[confidence, 1 - confidence]
         diagram = metrics.reliability(np.where(right, 0, 1), proba)
         gaps.append(diagram.calibration_error)
-        expected.append(trust.chance_gap(diagram))
+        parts = diagram.count, diagram.confidence, diagram.accuracy
+        expected.append(statistics.calibration(*parts).chance)
     assert np.mean(gaps) == pytest.approx(np.mean(expected), rel=0.1)
 
 
@@ -177,17 +185,9 @@ def test_poor_probabilities_are_called_poor():
     n, stated = 2000, 0.95
     proba = np.full((n, 2), [stated, 1 - stated])
     labels = (np.arange(n) % 2).astype(int)
-    verdict = trust.judge(metrics.reliability(labels, proba), "m")
+    verdict = probabilities.judge(metrics.reliability(labels, proba))
     assert verdict["verdict"] == "poor"
     assert "too sure" in verdict["sentence"]
-
-
-def test_posterior_agrees_with_draws():
-    rng = np.random.default_rng(0)
-    draws = 0.02 + 0.011 * rng.standard_t(4, size=200_000)
-    half = 0.011 * stats.t.ppf(0.975, 4)
-    shares = [np.mean(draws > 0.01), np.mean(np.abs(draws) <= 0.01), np.mean(draws < -0.01)]
-    assert comparison.posterior(0.02, half, 4) == pytest.approx(shares, abs=0.005)
 
 
 def flips_survived(code):
@@ -213,7 +213,7 @@ def test_correction_against_all_answers(seed):
 
 def test_methods_with_too_few_cells_are_left_out():
     table = np.array([[0.1, 0.2, np.nan], [0.1, 0.3, np.nan], [0.2, 0.2, 0.1], [0.1, 0.1, np.nan]])
-    kept, names, others = comparison.complete(table, ["a", "b", "c"])
+    kept, names, others = statistics.complete(table, ["a", "b", "c"])
     np.testing.assert_array_equal(kept, table[:, :2])
     assert (names, others) == (["a", "b"], ["c"])
 
@@ -247,7 +247,7 @@ def test_a_section_that_cannot_be_summarised_says_why(monkeypatch, one, name):
     def broken(evidence):
         raise ZeroDivisionError("the <b>reason</b>")
 
-    monkeypatch.setitem(report.SECTIONS, name, ("A broken part", broken))
+    monkeypatch.setitem(report.SECTIONS, name, replace(report.SECTIONS[name], numbers=broken))
     summary = report.summarise(*one)
     assert summary["sections"][name]["failure"] == "ZeroDivisionError: the <b>reason</b>"
     assert sum(s["failure"] is not None for s in summary["sections"].values()) == 1
@@ -263,7 +263,7 @@ def test_a_section_that_cannot_be_shown_says_why(monkeypatch, summary, name):
     def broken(data):
         raise KeyError("lost")
 
-    monkeypatch.setitem(page.VIEWS, name, broken)
+    monkeypatch.setitem(report.SECTIONS, name, replace(report.SECTIONS[name], blocks=broken))
     shown = report.render(summary)
     assert shown.count("This section could not be made") == 1
     assert "KeyError" in shown
@@ -540,8 +540,8 @@ def test_meta_must_be_a_dict():
 
 
 def test_interval_needs_two_different_folds():
-    assert evidence.interval(np.array([0.1]), 0.25) is None
-    assert evidence.interval(np.array([0.1, 0.1]), 0.25) is None
+    assert statistics.mean_interval(np.array([0.1]), 0.25) is None
+    assert statistics.mean_interval(np.array([0.1, 0.1]), 0.25) is None
 
 
 def test_a_single_test_set_is_judged_by_its_rows():

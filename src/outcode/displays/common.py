@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from outcode import results
 from outcode._checks import Array, lookup
 
 BLUE, ORANGE, GREY, DARK = "#2b6cb0", "#dd6b20", "#cbd5e0", "#2d3748"
@@ -150,10 +151,10 @@ def class_names(estimator: Any) -> tuple[str, ...]:
 
 
 def wrong_columns(estimator: Any, X: Any, y: Any) -> tuple[Array, Array]:
-    """Return which columns use each row, and which of these are wrong; a margin of 0 is wrong."""
+    """Return the targets of the rows, and which columns are wrong on them."""
     clf, rows = with_code(estimator, X)
     targets = clf.code_[class_indices(y, clf.classes_)]
-    return targets != 0, (clf.margins(rows) * targets <= 0) & (targets != 0)
+    return targets, results.wrong_columns(clf.margins(rows), targets)
 
 
 # --- records ---

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from outcode import dichotomies
+from outcode import dichotomies, results
 from outcode._checks import Array
 from outcode.metrics import error
+from outcode.words import percent
 
 
 def seeded(estimator: Any, seed: int, n_jobs: int | None = 1) -> Any:
@@ -97,17 +98,12 @@ def columns(fitted: Any, X: Any, labels: Array) -> dict[str, Any]:
     if not hasattr(inner, "code_") or not hasattr(inner, "margins"):
         return {}
     targets = dichotomies.targets(labels, inner.code_)
-    wrong = (inner.margins(X) * targets <= 0) & (targets != 0)
-    used = (targets != 0).sum(axis=0)
-    shares = [_share(count, used) for count in (wrong.sum(axis=0), (targets > 0).sum(axis=0))]
+    wrong = results.wrong_columns(inner.margins(X), targets)
+    shares = [list(map(results.plain, part)) for part in results.column_shares(wrong, targets)]
     return {
         "columns": dict(zip(("error", "positives"), shares, strict=True)),
         "bit_errors": np.bincount(wrong.sum(axis=1)).tolist(),
     }
-
-
-def _share(count: Array, of: Array) -> list[float | None]:
-    return [float(c / n) if n else None for c, n in zip(count, of, strict=True)]
 
 
 def facts(fitted: Any) -> list[str]:
@@ -117,9 +113,9 @@ def facts(fitted: Any) -> list[str]:
         listed = (f"{_last(name)} = {_short(value)}" for name, value in found.items())
         lines.append(f"Chosen: {', '.join(listed)}")
     if hasattr(fitted, "best_bound_"):
-        lines.append(f"Leave-one-out bound: {100 * fitted.best_bound_:.2f} %")
+        lines.append(f"Leave-one-out bound: {percent(fitted.best_bound_)}")
     elif hasattr(fitted, "best_score_"):
-        lines.append(f"Error by inner folds: {100 * (1 - fitted.best_score_):.2f} %")
+        lines.append(f"Error by inner folds: {percent(1 - fitted.best_score_)}")
     if hasattr(inner, "code_"):
         lines.append(f"Code: {inner.code_.shape[0]} classes, {inner.code_.shape[1]} columns")
     if (count := support_vectors(fitted)) is not None:
