@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from outcode import load as outcode_load
-from outcode.app import cli, terminal
+from outcode.app import cli, study, terminal
 
 ENVIRONMENT = {**os.environ, "OUTCODE_DATA": ""}
 
@@ -103,7 +103,7 @@ def test_the_report_again_in_other_formats(capsys, flowers, tmp_path):
         assert inside(capsys, "report", store, "-o", tmp_path / name)[0] == 0
     summary = json.loads((tmp_path / "b.json").read_text())
     rows = summary["sections"]["leaderboard"]["data"]["tables"][0]["rows"]
-    assert {row["full"] for row in rows} == {"ova+hinge", "ovo+likelihood", "svc", "ovr-svc"}
+    assert {row["full"] for row in rows} == {"ova+hinge", "ovo+likelihood", *study.BASELINES}
     assert (tmp_path / "a.md").read_text() == (tmp_path / "b.md").read_text()
 
 
@@ -111,7 +111,7 @@ def test_dry_run_runs_nothing(capsys, flowers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, said = inside(capsys, "compare", flowers, *QUICK, "--dry-run")
     assert code == 0
-    assert "8 cells" in said
+    assert "12 cells" in said
     assert not (tmp_path / "report.html").exists()
 
 

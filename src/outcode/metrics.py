@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array
+from outcode.words import number, percent
 
 
 def error(labels: Array, predicted: Array) -> float:
@@ -122,6 +123,10 @@ class Metric:
     def loss(self, value: float) -> float:
         """Return the value turned so that lower is better."""
         return value if self.lower_is_better else -value
+
+    def written(self, value: float | None) -> str:
+        """Return a value as it is written in sentences."""
+        return percent(value) if self.kind == "percent" else number(value)
 
     def possible(self, value: float) -> float:
         """Return the nearest value the metric can have: none below 0, no share above 1."""

@@ -106,6 +106,7 @@ def follow(plan: study.Study, store: study.Store, **limits: Any) -> study.Outcom
     methods, sets = len(plan.methods), len(plan.datasets)
     folds = f"{sets} data sets, {{}} folds of each" if sets > 1 else "{} folds"
     say(f"{len(cells)} cells: {methods} methods, {folds.format(len(cells) // (methods * sets))}")
+    say("Each method is warmed up on a toy first: compiling is in none of the times.")
     if finished:
         say(f"{len(finished)} of them are finished already, from {store.path}.")
     with terminal.Leaderboard([m.name for m in plan.methods], len(cells), plan.measure) as board:

@@ -143,9 +143,10 @@ class Leaderboard:
         return leaderboard(self.records.values(), self.methods, self.measure)
 
     def best(self) -> str | None:
-        """Return the leading method so far."""
-        first = self.standings()[0]
-        return first.method if first.finished else None
+        """Return the leading method so far, of those with the most finished cells."""
+        standings = self.standings()
+        most = max(standing.finished for standing in standings)
+        return next(s.method for s in standings if s.finished == most) if most else None
 
     def table(self) -> list[list[str]]:
         """Return head and rows."""
@@ -179,14 +180,14 @@ class Leaderboard:
             f"[{len(self.records)}/{self.total}] {printable(record['dataset'])} fold "
             f"{record['fold']} {record['method']}: {printable(result, 200)}; "
             f"best so far {self.best() or '-'}"
-            + (f"; {duration(self.left)} left" if self.left is not None else "")
+            + (f"; {duration(self.left)} left" if self.left else "")
         )
 
     def _table(self) -> Any:
         from rich.table import Table
 
         head, *rows = self.table()
-        left = f", {duration(self.left)} left" if self.left is not None else ""
+        left = f", {duration(self.left)} left" if self.left else ""
         table = Table(
             title=f"{len(self.records)} of {self.total} cells{left}", title_justify="left"
         )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from outcode import results
 from outcode.app.report.blocks import Block, Point, Points, Text
+from outcode.app.report.choice import Choice, choice, fit_seconds
 from outcode.app.report.classes import best_on, confusion, worst_classes
 from outcode.app.report.comparison import against_best
 from outcode.app.report.evidence import Evidence
-from outcode.app.report.leaderboard import written
 from outcode.app.report.probabilities import TONES, VERDICTS, trusted
 from outcode.app.report.provenance import state
 from outcode.app.report.text import failure
@@ -29,9 +28,13 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
             "best": None,
             "points": [_point("Cells", state(evidence), "bad")],
         }
-    best = found["ranking"][0]["method"]
+    taken = choice(evidence)
     pointed = [point for topic in TOPICS for point in _told(topic, evidence, found)]
-    return {"headline": _headline(evidence, found), "best": best, "points": pointed}
+    return {
+        "headline": _headline(evidence, found, taken),
+        "best": taken.method,
+        "points": pointed,
+    }
 
 
 def _told(topic: str, evidence: Evidence, found: dict[str, Any]) -> list[Told]:
@@ -49,25 +52,28 @@ def _point(topic: str, text: str, tone: str = "plain") -> Told:
 def _range(metric: Metric, ends: list[float] | None) -> str:
     if ends is None:
         return ""
-    low, high = (written(metric, metric.possible(end)) for end in ends)
+    low, high = (metric.written(metric.possible(end)) for end in ends)
     return f" (95% interval {low} to {high})"
 
 
-def _headline(evidence: Evidence, found: dict[str, Any]) -> str:
+def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice) -> str:
+    """Return what is lowest, whether that is real, and which method to take."""
     first, metric = found["ranking"][0], evidence.metric
-    level = sum(not pair["significant"] for pair in found.get("against_best", []))
-    others = _others(level, len(found.get("against_best", [])))
+    pairs = found.get("against_best", [])
     if found["unit"] == "data sets":
-        return (
+        told = (
             f"{first['method']} ranks best over {count(len(evidence.datasets), 'data set')}: "
             f"average rank {first['rank']:.3g}, mean {metric.label} "
-            f"{written(metric, first['mean'])}{others}."
+            f"{metric.written(first['mean'])}"
         )
-    which = "lowest" if metric.lower_is_better else "highest"
-    return (
-        f"{first['method']} has the {which} {metric.label} on {evidence.datasets[0].name}: "
-        f"{written(metric, first['mean'])}{_range(metric, first['interval'])}{others}."
-    )
+    else:
+        which = "lowest" if metric.lower_is_better else "highest"
+        told = (
+            f"{first['method']} has the {which} {metric.label} on {evidence.datasets[0].name}: "
+            f"{metric.written(first['mean'])}{_range(metric, first['interval'])}"
+        )
+    level = sum(not pair["significant"] for pair in pairs)
+    return f"{told}{_others(level, len(pairs))}.{f' {taken.sentence}' if pairs else ''}"
 
 
 def _others(level: int, n: int) -> str:
@@ -92,7 +98,7 @@ def _difference(found: dict[str, Any], pair: dict[str, Any]) -> str:
     ends = pair["interval"]
     span = f", 95% interval {write(ends[0])} to {write(ends[1])}" if ends else ""
     size = f"{write(abs(pair['advantage']))}{unit} {'more' if pair['advantage'] >= 0 else 'less'}"
-    return f"{written(metric, mean)} ({size}{span})"
+    return f"{metric.written(mean)} ({size}{span})"
 
 
 def _verdict(found: dict[str, Any], pair: dict[str, Any]) -> str:
@@ -130,28 +136,23 @@ def _baselines(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
             yield _judged(found, pair, role)
 
 
-def _seconds(evidence: Evidence, method: str) -> float | None:
-    """Return the median time to fit a fold."""
-    return results.standing(method, evidence.finished(method=method)).values["fit_seconds"]
-
-
 def _time(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
-    best = found["ranking"][0]["method"]
-    own = _seconds(evidence, best)
+    taken = choice(evidence).method
+    own = fit_seconds(evidence, taken)
     if own is None:
         return
-    others = []
-    for name in evidence.baselines:
-        other = _seconds(evidence, name)
-        if name != best and other is not None:
-            others.append(f"{name} in {duration(other)}")
+    others = [
+        f"{name} in {duration(other)}"
+        for name in evidence.baselines
+        if name != taken and (other := fit_seconds(evidence, name)) is not None
+    ]
     against = f"; {listing(others)}" if others else ""
-    yield _point("Time", f"{best} fits one fold in {duration(own)} (median){against}.")
+    yield _point("Time", f"{taken} fits one fold in {duration(own)} (median){against}.")
 
 
 def _probabilities(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
     judged = trusted(evidence, evidence.datasets[0])
-    best = found["ranking"][0]["method"]
+    best = choice(evidence).method
     where = f" on {evidence.datasets[0].name}" if len(evidence.datasets) > 1 else ""
     if not judged:
         yield _point("Probabilities", f"No method gave probabilities{where}.", "open")
@@ -189,7 +190,7 @@ def _instead(found: dict[str, Any], judged: list[dict[str, Any]]) -> str:
 
 
 def _classes(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
-    best = found["ranking"][0]["method"]
+    best = choice(evidence).method
     for data in evidence.datasets[:3]:
         method = best if best in best_on(evidence, data.name) else None
         matrix = confusion(evidence, data, method) if method else None

@@ -8,13 +8,14 @@ import numpy as np
 
 from outcode import results
 from outcode.app.report import drawings
-from outcode.app.report.blocks import Block, Entry, Figure, Head, Panels, Table, Text
+from outcode.app.report.blocks import Block, Entry, Figure, Fold, Head, Panels, Table, Text
+from outcode.app.report.choice import choice
 from outcode.app.report.comparison import ranking
 from outcode.app.report.evidence import Evidence, Method
 from outcode.app.report.text import cut
 from outcode.metrics import METRICS, Metric
 from outcode.statistics import mean_interval
-from outcode.words import WRITERS, count, number, percent, points
+from outcode.words import WRITERS, count, percent, points
 
 #: So many data sets get a table of their own.
 MOST_DATASETS = 12
@@ -37,20 +38,22 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
 
 def _table(evidence: Evidence, dataset: str | None) -> dict[str, Any]:
     ranks = {} if dataset else {r["method"]: r["rank"] for r in ranking(evidence)}
+    merit = {name: i for i, name in enumerate(choice(evidence).order)} if dataset else {}
     rows = [
         _row(evidence, method, dataset) | {"rank": ranks.get(method.name)}
         for method in evidence.methods
     ]
-    measure = evidence.measure
-    rows.sort(key=lambda row: _standing(row, measure))
+    one = len(evidence.datasets) == 1
+    rows.sort(key=lambda row: _standing(row, evidence.measure, merit if one else {}))
     best = {key: _best(rows, metric) for key, metric in METRICS.items()}
     return {"dataset": dataset, "rows": rows, "best": best}
 
 
-def _standing(row: dict[str, Any], measure: str) -> tuple[bool, float, float]:
-    mean = row[measure]["mean"]
-    rank = row["rank"] if row["rank"] is not None else float("inf")
-    return mean is None, rank, results.loss_key(mean, measure)
+def _standing(row: dict[str, Any], measure: str, merit: dict[str, int]) -> tuple[float, ...]:
+    """Return what sorts the rows: by merit where it is known, by rank, then by the measure."""
+    mean, last = row[measure]["mean"], float("inf")
+    rank = last if row["rank"] is None else row["rank"]
+    return merit.get(row["method"], last), rank, results.loss_key(mean, measure)
 
 
 def _row(evidence: Evidence, method: Method, dataset: str | None) -> dict[str, Any]:
@@ -88,11 +91,6 @@ def _best(rows: list[dict[str, Any]], metric: Metric) -> float | None:
     return metric.best(means) if len(means) > 1 else None
 
 
-def written(metric: Metric, value: float | None) -> str:
-    """Return a value of a metric as it is written in sentences."""
-    return percent(value) if metric.kind == "percent" else number(value)
-
-
 # --- shown ---
 
 
@@ -121,29 +119,36 @@ BOARD_NOTE = (
 
 
 def _board(table: dict[str, Any], data: dict[str, Any]) -> list[Block]:
-    shown = [
+    """Return the picture of the measure, a table of what methods are worth, one of their costs."""
+    known = [
         metric
         for key, metric in METRICS.items()
         if any(row[key]["mean"] is not None for row in table["rows"])
     ]
+    worth = [m for m in known if m.function is not None or m.brief]
+    where = table["dataset"] or "all data sets"
+    blocks: list[Block] = [_metric_table(f"Methods on {where}, best first", table, worth)]
+    drawn = [row for row in table["rows"] if row[data["measure"]]["mean"] is not None][:25]
+    if table["dataset"] is not None and len(drawn) > 1:
+        blocks.insert(0, _intervals(drawn, data["measure"], table["dataset"]))
+    costs = [m for m in known if m.function is None]
+    return [*blocks, Fold("Costs", (_metric_table(f"Costs on {where}", table, costs),))]
+
+
+def _metric_table(caption: str, table: dict[str, Any], shown: list[Metric]) -> Table:
     ranked = any(row["rank"] is not None for row in table["rows"])
     head = [Head("method", numeric=False), *([Head("average rank")] if ranked else [])]
     head += [Head(m.label, m.meaning) for m in shown]
     rows = tuple(tuple(_board_row(row, table, shown, ranked)) for row in table["rows"])
-    caption = f"Methods on {table['dataset'] or 'all data sets'}, best first"
-    drawn = [r for r in table["rows"] if r.get(data["measure"], {}).get("mean") is not None][:25]
-    blocks: list[Block] = [Table(caption, tuple(head), rows, sortable=True)]
-    if table["dataset"] is not None and len(drawn) > 1:
-        blocks.insert(0, _intervals(drawn, data["measure"], table["dataset"]))
-    return blocks
+    return Table(caption, tuple(head), rows, sortable=True)
 
 
 def _intervals(rows: list[dict[str, Any]], measure: str, dataset: str) -> Figure:
     metric = METRICS[measure]
     plain = [_drawn(row, metric) for row in rows]
-    told = ", ".join(f"{r['method']} {written(metric, r['mean'])}" for r in plain)
+    told = ", ".join(f"{r['method']} {metric.written(r['mean'])}" for r in plain)
     title = f"{metric.label} of each method: {told}"
-    svg = drawings.intervals(plain, lambda value: written(metric, value), title)
+    svg = drawings.intervals(plain, metric.written, title)
     return Figure(
         svg, f"{metric.label.capitalize()} on {dataset} with 95% intervals; baselines hollow."
     )

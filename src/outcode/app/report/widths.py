@@ -1,4 +1,4 @@
-"""How the kernel width was chosen: the leave-one-out bound over gamma."""
+"""How the kernel width was chosen: the held-out error, or the leave-one-out bound, over gamma."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from outcode.words import count
 
 
 def numbers(evidence: Evidence) -> dict[str, Any]:
-    """Return the leave-one-out bound over gamma, by fold, with the test error reached."""
+    """Return what each gamma came to, by fold, with the test error reached."""
     found = [
         _path(evidence, data, method, cells)
         for data in evidence.datasets[:MOST_DATASETS]
@@ -24,7 +24,7 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
     found = [path for path in found if path["folds"]]
     return {
         "paths": found,
-        "note": None if found else "No method chose its kernel width by the leave-one-out bound.",
+        "note": None if found else "No method chose its kernel width.",
     }
 
 
@@ -44,9 +44,10 @@ def _path(evidence: Evidence, data: Data, method: str, cells: list[Cell]) -> dic
             }
             for fold in folds
         ],
+        "by": "bound" if detail(cells[0], "path").get("by", "bound") == "bound" else "folds",
         "measure": evidence.measure,
         "error": results.summarised(evidence.measure, errors),
-        "sentence": _path_sentence(method, folds),
+        "sentence": _path_sentence(method, folds, detail(cells[0], "path").get("by", "bound")),
     }
 
 
@@ -55,7 +56,7 @@ def _fold_path(cell: Cell) -> Path:
     return results.path("", found["gamma"], found["bound"], found.get("error"))
 
 
-def _path_sentence(method: str, folds: list[Path]) -> str:
+def _path_sentence(method: str, folds: list[Path], by: str) -> str:
     if not folds:
         return ""
     chosen = [float(fold.gamma[fold.chosen]) for fold in folds]
@@ -67,7 +68,8 @@ def _path_sentence(method: str, folds: list[Path]) -> str:
         if ends
         else ""
     )
-    return f"the bound chose {span} for {method}.{edge}"
+    what = "the bound" if by == "bound" else "cross-validation"
+    return f"{what} chose {span} for {method}.{edge}"
 
 
 # --- shown ---
@@ -79,11 +81,16 @@ def blocks(data: dict[str, Any]) -> list[Block]:
         return [Text((data["note"],))]
     figures: list[Block] = [
         Figure(
-            drawings.bound_path(p, f"Leave-one-out bound over gamma, {p['method']}"),
+            drawings.bound_path(p, f"{CRITERIA[p['by']]} over gamma, {p['method']}"),
             f"{p['dataset']}: {p['sentence']}",
         )
         for p in data["paths"]
     ]
-    note = "A line per fold: the leave-one-out bound at each kernel width; its dot is the choice. \
-The bound ranks widths, it does not estimate the error."
+    note = (
+        "A line per fold, at the C chosen: the held-out error, or the leave-one-out bound, of each \
+kernel width; its dot is the choice. A bound ranks widths, it does not estimate the error."
+    )
     return [side_by_side(figures, wide=True), Text((note,), "muted")]
+
+
+CRITERIA = {"bound": "Leave-one-out bound", "folds": "Held-out error"}

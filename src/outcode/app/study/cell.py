@@ -17,6 +17,7 @@ from outcode._checks import Array
 from outcode.app.study import fitted as told
 from outcode.app.study.describe import versions
 from outcode.app.study.plan import SCALES, Cell, Rows
+from outcode.app.study.warmup import warm_up
 from outcode.datasets import TableEncoder
 from outcode.results import plain
 
@@ -33,6 +34,7 @@ CLUSTER = 6
 
 def run_cell(cell: Cell, rows: Rows) -> dict[str, Any]:
     """Return the record of a cell; an error of any kind becomes a record with its reason."""
+    warm_up(cell.estimator, len(cell.train))
     started, begin = datetime.now(UTC), time.perf_counter()
     reset_peak()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
@@ -130,7 +132,8 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
         "support_vectors": told.support_vectors(clf),
     }
     details |= _details(cell, clf, X_test, labels[cell.test], predicted)
-    if "path" in details and cell.fold == cell.repeat == 0 and len(cell.train) <= MOST_PATH_ROWS:
+    first = cell.fold == cell.repeat == 0 and len(cell.train) <= MOST_PATH_ROWS
+    if first and details.get("path", {}).get("by") == "bound":  # what the bound ranks
         taught, asked = (X_train, labels[cell.train]), (X_test, labels[cell.test])
         details["path"]["error"] = told.path_errors(clf, details["path"]["gamma"], taught, asked)
     return {
@@ -172,7 +175,7 @@ def _details(cell: Cell, clf: Any, X: Any, labels: Array, predicted: Array) -> d
         "rows": cell.test.tolist(),
         **told.columns(clf, X, labels),
     }
-    if (path := told.bound_path(clf)) is not None:
+    if (path := told.width_path(clf)) is not None:
         found["path"] = path
     if cell.fold == cell.repeat == 0 and hasattr(told.chosen(clf), "code_"):
         found["code"] = np.asarray(told.chosen(clf).code_).tolist()

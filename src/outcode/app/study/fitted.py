@@ -70,13 +70,18 @@ def _support(machine: Any) -> Array | None:
     return np.concatenate(parts)
 
 
-def bound_path(fitted: Any) -> dict[str, list[float]] | None:
-    """Return the leave-one-out bound of each gamma tried, at the C chosen; None without bounds."""
-    results = getattr(fitted, "results_", {})
-    if "bound" not in results or not np.all(np.isfinite(results["gamma"])):
+def width_path(fitted: Any) -> dict[str, Any] | None:
+    """Return what each gamma tried came to at the C chosen, None without a search of gamma.
+
+    "bound" are the leave-one-out bounds, or the held-out errors, as "by" says.
+    """
+    table = getattr(fitted, "results_", {})
+    if not {"gamma", "C"} <= set(table) or not np.all(np.isfinite(table["gamma"])):
         return None
-    same = (results["C"] == results["C"][fitted.best_index_]) | np.isnan(results["C"])
-    return {name: results[name][same].tolist() for name in ("gamma", "bound")}
+    same = (table["C"] == table["C"][fitted.best_index_]) | np.isnan(table["C"])
+    by = "bound" if "bound" in table else "folds"
+    values = table["bound"] if by == "bound" else 1.0 - table["mean_score"]
+    return {"gamma": table["gamma"][same].tolist(), "bound": values[same].tolist(), "by": by}
 
 
 def path_errors(

@@ -84,14 +84,14 @@ class Study:
     scale : "standard", "unit" or None: of numeric columns, fitted on the training rows
     measure : what methods are ranked by, a key of ``metrics.MEASURES``
     splits : "folds", or "own" for the data sets' own training and test rows as the only fold
-    baselines : add the two methods of scikit-learn where the methods lack them
+    baselines : add the methods of scikit-learn where the methods lack them
 
     Examples
     --------
     >>> data = from_arrays("toy", np.arange(12.0)[:, None], list("aabb" * 3))
     >>> study = Study([data], ["ova+hinge"], folds=3)
     >>> len(study.cells()), study.cells()[0].method
-    (9, 'ova+hinge')
+    (15, 'ova+hinge')
     """
 
     datasets: Any
