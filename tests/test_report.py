@@ -283,6 +283,64 @@ def test_methods_with_too_few_cells_are_left_out():
     assert (names, others) == (["a", "b"], ["c"])
 
 
+# --- what must not be said --------------------------------------------------------------------
+
+
+def test_an_interrupted_study_names_no_winner():
+    meta, records = study(4, folds=5, broken=False)
+    meta["cells"] = len(records)
+    part = [r for r in records if r["method"] in METHODS[:2]]
+    summary = report.summarise(meta, part)
+    answer = section(summary, "answer")
+    assert answer["best"] is None
+    assert "no winner is named: 10 of 30 runs are done" in answer["headline"]
+    assert "2 of 6 methods" in answer["headline"]
+    shown = report.render(summary)
+    assert "clearly worse" not in shown
+    assert "Take " not in answer["headline"]
+    assert "10 of 30 runs finished, 20 not started" in shown
+    (board,) = section(summary, "leaderboard")["tables"]
+    assert board["rows"][0]["method"] in METHODS[:2]  # methods that did not run come last
+    assert section(report.summarise(meta, records), "answer")["best"] is not None
+
+
+def test_methods_with_the_same_error_have_no_single_winner():
+    meta, records = study(4, folds=5, broken=False, methods=METHODS[:3])
+    for record in records:
+        record["metrics"] |= {"error": 0.01 * (1 + record["fold"]), "log_loss": None}
+    headline = section(report.summarise(meta, records), "answer")["headline"]
+    assert headline.startswith("No single winner on vowel: ")
+    assert "share the lowest error, 3.00%" in headline
+
+
+def test_results_no_better_than_guessing_have_no_winner():
+    meta, records = study(4, folds=5, broken=False, methods=METHODS[:3])
+    rng = np.random.default_rng(0)
+    for record in records:
+        record["metrics"]["error"] = 0.75 + 0.02 * rng.standard_normal()
+    answer = section(report.summarise(meta, records), "answer")
+    assert answer["best"] is None
+    assert answer["headline"].startswith("No method is better than guessing on vowel")
+    assert "Take " not in answer["headline"]
+
+
+def test_leakage_is_said_first_and_the_run_without_it_beside():
+    meta, records = study(4, folds=3, datasets=("d", "d without alive"), broken=False)
+    first, second = meta["datasets"]
+    leak = {"code": "OD004", "message": "A column that alone tells", "columns": ["alive"]}
+    first["findings"].append(leak)
+    second["without"] = ["alive"]
+    summary = report.summarise(meta, records)
+    answer = section(summary, "answer")
+    assert answer["headline"].startswith("Too good to be true? alive alone gives the class away.")
+    assert "ranks best over" not in answer["headline"]  # the second run is no second data set
+    topics = {point["topic"]: point["text"] for point in answer["points"]}
+    assert "alone decides the class" in topics["Leakage"]
+    assert "Trust these numbers" in topics["Without alive"]
+    tables = section(summary, "leaderboard")["tables"]
+    assert [table["dataset"] for table in tables] == ["d", "d without alive"]
+
+
 # --- the whole ---------------------------------------------------------------------------------
 
 

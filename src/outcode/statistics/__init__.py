@@ -41,7 +41,7 @@ from outcode.statistics.ranks import (
     mean_ranks,
     nemenyi,
 )
-from outcode.statistics.rows import McNemar, McNemarPair, mcnemar
+from outcode.statistics.rows import McNemar, McNemarPair, beats_rate, mcnemar
 from outcode.statistics.signed_ranks import (
     Wilcoxon,
     WilcoxonPair,
@@ -74,6 +74,7 @@ __all__ = [
     "average_ranks",
     "bayesian_corrected_t",
     "bayesian_signed_rank",
+    "beats_rate",
     "calibration",
     "complete",
     "corrected_t",

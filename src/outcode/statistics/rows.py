@@ -90,6 +90,15 @@ only B: 9; error rates differ by 0.08).
     return McNemar(pairs, alpha, table.left_out, summary(pairs, table, alpha))
 
 
+def beats_rate(wrong: int, n: int, rate: float, alpha: float = 0.01) -> bool:
+    """Return whether so few wrong rows of n show an error below a rate, by the binomial test.
+
+    >>> beats_rate(30, 100, 0.5), beats_rate(45, 100, 0.5)
+    (True, False)
+    """
+    return bool(stats.binom.cdf(wrong, n, rate) <= level(alpha))
+
+
 def _mcnemar_pair(table: Table, first: int, second: int) -> McNemarPair:
     advantage = table.advantage(first, second)
     only_first, only_second = int((advantage < 0).sum()), int((advantage > 0).sum())

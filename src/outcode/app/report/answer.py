@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from outcode import statistics
 from outcode.app.report.blocks import Block, Point, Points, Text
 from outcode.app.report.choice import Choice, choice, fit_seconds
 from outcode.app.report.classes import best_on, confusion, worst_classes
 from outcode.app.report.comparison import against_best
-from outcode.app.report.evidence import Evidence
+from outcode.app.report.evidence import LEAK, Evidence, listed
 from outcode.app.report.probabilities import TONES, VERDICTS, trusted
 from outcode.app.report.provenance import state
-from outcode.app.report.text import failure
+from outcode.app.report.text import clean, failure
 from outcode.metrics import METRICS, Metric
+from outcode.results import metric_of
 from outcode.words import count, duration, listing, number, percent, points
 
 Told = dict[str, str]
@@ -26,14 +28,15 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
         return {
             "headline": "No method finished, so there is nothing to rank.",
             "best": None,
-            "points": [_point("Cells", state(evidence), "bad")],
+            "points": [_point("Runs", state(evidence), "bad")],
         }
     taken = choice(evidence)
-    pointed = [point for topic in TOPICS for point in _told(topic, evidence, found)]
+    named = not evidence.open and not _guessing(evidence, found)
+    topics = [topic for topic in TOPICS if named or topic not in WINNERS]
     return {
-        "headline": _headline(evidence, found, taken),
-        "best": taken.method,
-        "points": pointed,
+        "headline": " ".join([*_leakage(evidence), _headline(evidence, found, taken)]),
+        "best": taken.method if named else None,
+        "points": [point for topic in topics for point in _told(topic, evidence, found)],
     }
 
 
@@ -56,24 +59,85 @@ def _range(metric: Metric, ends: list[float] | None) -> str:
     return f" (95% interval {low} to {high})"
 
 
+def _leakage(evidence: Evidence) -> Iterator[str]:
+    """Yield what must be known before any number: columns that give the class away."""
+    for data in evidence.datasets:
+        if data.leaks:
+            where = f" of {data.name}" if len(evidence.datasets) > 1 else ""
+            yield (
+                f"Too good to be true? {listing(data.leaks)}{where} alone "
+                f"{'gives' if len(data.leaks) == 1 else 'give'} the class away."
+            )
+
+
+def _guessing(evidence: Evidence, found: dict[str, Any]) -> bool:
+    """Return whether the best method is no better than always naming the largest class."""
+    if len(evidence.datasets) > 1 or evidence.measure != "error":
+        return False
+    guess = evidence.datasets[0].guess
+    cells = evidence.finished(method=found["ranking"][0]["method"])
+    tested = [(metric_of(cell, "n_test"), metric_of(cell, "error")) for cell in cells]
+    known = [(n, error) for n, error in tested if n * error >= 0]
+    if guess is None or not known:
+        return False
+    wrong, rows = sum(n * error for n, error in known), sum(n for n, _ in known)
+    return not statistics.beats_rate(round(wrong), round(rows), guess)
+
+
 def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice) -> str:
     """Return what is lowest, whether that is real, and which method to take."""
-    first, metric = found["ranking"][0], evidence.metric
+    first = found["ranking"][0]
     pairs = found.get("against_best", [])
-    if found["unit"] == "data sets":
-        told = (
-            f"{first['method']} ranks best over {count(len(evidence.datasets), 'data set')}: "
-            f"average rank {first['rank']:.3g}, mean {metric.label} "
-            f"{metric.written(first['mean'])}"
-        )
-    else:
-        which = "lowest" if metric.lower_is_better else "highest"
-        told = (
-            f"{first['method']} has the {which} {metric.label} on {evidence.datasets[0].name}: "
-            f"{metric.written(first['mean'])}{_range(metric, first['interval'])}"
+    if evidence.open:
+        return _so_far(evidence, found)
+    if _guessing(evidence, found):
+        guess = percent(evidence.datasets[0].guess)
+        return (
+            f"No method is better than guessing on {evidence.datasets[0].name}: always naming the "
+            f"largest class errs in {guess}, {first['method']} in {percent(first['mean'])}."
         )
     level = sum(not pair["significant"] for pair in pairs)
-    return f"{told}{_others(level, len(pairs))}.{f' {taken.sentence}' if pairs else ''}"
+    told = _first(evidence, found)
+    tied = _tied(found)
+    others = "" if len(tied) > 1 else _others(level, len(pairs))
+    return f"{told}{others}.{f' {taken.sentence}' if pairs else ''}"
+
+
+def _tied(found: dict[str, Any]) -> list[str]:
+    """Return the methods that share the best mean."""
+    best = found["ranking"][0]["mean"]
+    return [row["method"] for row in found["ranking"] if abs(row["mean"] - best) < 1e-12]
+
+
+def _first(evidence: Evidence, found: dict[str, Any]) -> str:
+    """Return which method is first, or which share that place."""
+    first, metric, tied = found["ranking"][0], evidence.metric, _tied(found)
+    value = metric.written(first["mean"])
+    if found["unit"] == "data sets":
+        return (
+            f"{first['method']} ranks best over {count(len(evidence.datasets), 'data set')}: "
+            f"average rank {first['rank']:.3g}, mean {metric.label} {value}"
+        )
+    which = f"{'lowest' if metric.lower_is_better else 'highest'} {metric.label}"
+    where = evidence.datasets[0].name
+    if len(tied) > 1:
+        return f"No single winner on {where}: {listing(tied)} share the {which}, {value}"
+    return f"{first['method']} has the {which} on {where}: {value}" + _range(
+        metric, first["interval"]
+    )
+
+
+def _so_far(evidence: Evidence, found: dict[str, Any]) -> str:
+    """Return the state of a study that is not finished: no winner."""
+    first, metric = found["ranking"][0], evidence.metric
+    compared = f"{len(found['ranking'])} of {count(len(evidence.methods), 'method')}"
+    which = "lowest" if metric.lower_is_better else "highest"
+    return (
+        f"Not finished, so no winner is named: {evidence.recorded:,} of "
+        f"{evidence.recorded + evidence.open:,} runs are done. Among the {compared} that can be "
+        f"compared so far, {first['method']} has the {which} {metric.label}, "
+        f"{metric.written(first['mean'])}."
+    )
 
 
 def _others(level: int, n: int) -> str:
@@ -200,9 +264,8 @@ def _classes(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
 
 
 def _ground(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
-    data = evidence.datasets[0]
-    if len(evidence.datasets) == 1 and any(data.counts) and found["measure"] == "error":
-        guess = 1 - max(data.counts) / sum(data.counts)
+    guess = evidence.datasets[0].guess
+    if len(evidence.datasets) == 1 and guess is not None and found["measure"] == "error":
         yield _point("Guessing", f"Always naming the largest class would err in {percent(guess)}.")
     left = found["methods_left_out"]
     out = (
@@ -215,10 +278,38 @@ def _ground(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
         rows = count(found["n_units"], found["unit"].removesuffix("s"))
         out += f" The ranking rests on the {rows} that all compared methods finished."
     whole = len(evidence.finished()) == len(evidence.cells)
-    yield _point("Cells", state(evidence) + out, "plain" if whole else "open")
+    yield _point("Runs", state(evidence) + out, "plain" if whole and not evidence.open else "open")
 
 
+def _without(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
+    """Yield what the methods come to without the columns that give the class away."""
+    for data in evidence.datasets:
+        if data.leaks:
+            text = f"{listing(data.leaks)} alone decides the class of every row (finding {LEAK}). "
+            text += "If it is not known before the class is, no number here holds."
+            yield _point("Leakage", text, "bad")
+    for variant in evidence.variants:
+        ranking = against_best(variant)["ranking"]
+        columns = listing([clean(c, 60) for c in listed(variant.datasets[0].about["without"])])
+        if not ranking:
+            yield _point(f"Without {columns}", "No method has finished without it.", "open")
+            continue
+        taken, metric = choice(variant), variant.metric
+        worth = (
+            f"{taken.method} has {taken.value}, {ranking[0]['method']} the best {metric.label}, "
+        )
+        yield _point(
+            f"Without {columns}",
+            f"{worth}{metric.written(ranking[0]['mean'])}. Trust these numbers if the column is "
+            f"not known beforehand.",
+            "open",
+        )
+
+
+#: Topics that make no sense without a winner.
+WINNERS = "Runner-up", "Baselines", "Probabilities"
 TOPICS: dict[str, Callable[[Evidence, dict[str, Any]], Iterator[Told]]] = {
+    "Leakage": _without,
     "Runner-up": _runner_up,
     "Baselines": _baselines,
     "Time": _time,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from outcode.metrics import METRICS, Metric
 from outcode.results import detail, finite, fold_table, mapping, metric_of
 
 Cell = Mapping[str, Any]
+
+#: The finding about a column that alone gives the class away.
+LEAK = "OD004"
 
 
 @dataclass(frozen=True)
@@ -39,15 +42,41 @@ class Data:
     counts: tuple[int, ...]
     about: Mapping[str, Any]
 
+    @property
+    def leaks(self) -> list[str]:
+        """The columns that alone give the class away."""
+        found = (mapping(f) for f in listed(self.about.get("findings")))
+        names = (listed(f.get("columns")) or ["a column"] for f in found if f.get("code") == LEAK)
+        return [clean(name, 60) for columns in names for name in columns]
+
+    @property
+    def guess(self) -> float | None:
+        """The error of always naming the largest class, None where the classes are not known."""
+        return 1 - max(self.counts) / sum(self.counts) if any(self.counts) else None
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a study found: ``cells`` by data set, method, repeat and fold."""
+    """What a study found: ``cells`` by data set, method, repeat and fold.
+
+    ``variants`` are the same for data sets without the columns that give their classes away.
+    """
 
     meta: Mapping[str, Any]
     methods: tuple[Method, ...]
     datasets: tuple[Data, ...]
     cells: Mapping[tuple[str, str, int, int], Cell] = field(repr=False)
+    variants: tuple[Evidence, ...] = ()
+
+    @property
+    def open(self) -> int:
+        """How many runs of the study have no record yet."""
+        return max(0, whole(self.meta.get("cells")) - self.recorded)
+
+    @property
+    def recorded(self) -> int:
+        """How many runs have a record, those without leaking columns included."""
+        return len(self.cells) + sum(len(variant.cells) for variant in self.variants)
 
     @property
     def measure(self) -> str:
@@ -116,7 +145,21 @@ def read(meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Evide
         key = (cell["dataset"], cell["method"], cell["repeat"], cell["fold"])
         if key not in cells or cell["status"] == "ok" or cells[key]["status"] != "ok":
             cells[key] = cell
-    return Evidence(meta, methods, datasets, dict(sorted(cells.items())))
+    parts = [_part(meta, methods, [data], cells) for data in datasets if data.about.get("without")]
+    plain = [data for data in datasets if not data.about.get("without")]
+    return replace(_part(meta, methods, plain, cells), variants=tuple(parts))
+
+
+def _part(
+    meta: Mapping[str, Any],
+    methods: tuple[Method, ...],
+    datasets: Sequence[Data],
+    cells: Mapping[tuple[str, str, int, int], Cell],
+) -> Evidence:
+    """Return the evidence on some of the data sets."""
+    names = {data.name for data in datasets}
+    mine = {key: cell for key, cell in sorted(cells.items()) if key[0] in names}
+    return Evidence(meta, methods, tuple(datasets), mine)
 
 
 def listed(value: Any) -> list[Any]:

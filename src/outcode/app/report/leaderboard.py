@@ -26,6 +26,7 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
     tables = [_table(evidence, data.name) for data in evidence.datasets[:MOST_DATASETS]]
     if len(evidence.datasets) > 1:
         tables.insert(0, _table(evidence, None))
+    tables += [_table(part, data.name) for part in evidence.variants for data in part.datasets]
     return {
         "measure": evidence.measure,
         "metrics": [

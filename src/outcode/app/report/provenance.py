@@ -165,11 +165,16 @@ def _versions(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def state(evidence: Evidence) -> str:
-    """Return how many cells came to a result, in words."""
+    """Return how many runs came to a result, in words."""
     done, total = len(evidence.finished()), len(evidence.cells)
-    if done == total:
-        return f"All {count(total, 'cell')} finished."
-    return f"{done:,} of {count(total, 'cell')} finished; the others are listed with their reasons."
+    told = f"All {count(total, 'run')} finished."
+    if done < total:
+        told = f"{done:,} of {count(total, 'run')} finished; the others are listed with reasons."
+    if evidence.open:
+        told = (
+            f"{done:,} of {total + evidence.open:,} runs finished, {evidence.open:,} not started."
+        )
+    return told
 
 
 # --- shown ---

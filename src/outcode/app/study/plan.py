@@ -176,6 +176,7 @@ class Study:
             **settings,
             "measure": self.measure,
             "splits": self.splits,
+            "cells": len(self._cells),
             "machine": machine(),
             "versions": versions(),
             "datasets": [
