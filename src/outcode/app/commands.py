@@ -30,7 +30,9 @@ from outcode.app import papers, study, terminal
 from outcode.app import report as reports
 from outcode.app.report.text import csv_cell
 from outcode.app.terminal import printable, say
+from outcode.capabilities import HasSteps, PredictsProbabilities, can
 from outcode.datasets.reading import position
+from outcode.words import percent, size
 
 #: The data set compared when none is given.
 DEFAULT = "digits"
@@ -105,9 +107,10 @@ def follow(plan: study.Study, store: study.Store, **limits: Any) -> study.Outcom
     methods, sets = len(plan.methods), len(plan.datasets)
     folds = f"{sets} data sets, {{}} folds of each" if sets > 1 else "{} folds"
     say(f"{len(cells)} cells: {methods} methods, {folds.format(len(cells) // (methods * sets))}")
+    say("Each method is warmed up on a toy first: compiling is in none of the times.")
     if finished:
         say(f"{len(finished)} of them are finished already, from {store.path}.")
-    with terminal.Leaderboard([m.name for m in plan.methods], len(cells)) as board:
+    with terminal.Leaderboard([m.name for m in plan.methods], len(cells), plan.measure) as board:
         board.take(finished)
         outcome = study.run(
             plan, store, on_record=lambda record, view: board.add(record, view.left), **limits
@@ -138,7 +141,7 @@ def fit(source: str, output: str, method: str, **choices: Any) -> int:
     persistence.save(model, output)
     for line in study.facts(model.named_steps["classifier"]):
         say(line)
-    say(f"Model: {output} ({terminal.size(os.path.getsize(output))})")
+    say(f"Model: {output} ({size(os.path.getsize(output))})")
     return 0
 
 
@@ -259,7 +262,7 @@ def _names(given: str) -> list[str]:
 
 def _encoder(fitted: Any) -> datasets.TableEncoder:
     """Return the first step of a model that takes raw rows."""
-    first = fitted.steps[0][1] if hasattr(fitted, "steps") else None
+    first = fitted.steps[0][1] if can(fitted, HasSteps) else None
     if not isinstance(first, datasets.TableEncoder):
         raise persistence.ModelError(
             "This model was saved without its preprocessing and takes numbers only: load it from "
@@ -272,12 +275,12 @@ def _error(truth: Array, predicted: Array) -> str:
     """Return how many of the rows with a known class are wrong, in words."""
     known = np.array([label is not None for label in truth])
     wrong = int(np.sum(truth[known].astype(str) != predicted[known].astype(str)))
-    share = terminal.percent(wrong / max(1, int(known.sum())))
+    share = percent(wrong / max(1, int(known.sum())))
     return f"Wrong: {wrong} of {known.sum()} rows with a known class, an error of {share}."
 
 
 def _proba(fitted: Any, table: datasets.Table) -> Array:
-    if not hasattr(fitted, "predict_proba"):
+    if not can(fitted, PredictsProbabilities):
         raise ValueError(
             "This model has no probabilities: fit one whose decoder has them, "
             "for example --method ovo+likelihood."
@@ -363,7 +366,7 @@ def _facts_of_the_machine() -> Iterator[tuple[str, str]]:
     yield "python", f"{platform.python_version()} on {platform.platform()}"
     yield "cores", str(os.cpu_count())
     memory = psutil.virtual_memory()
-    yield "memory", f"{terminal.size(memory.available)} free of {terminal.size(memory.total)}"
+    yield "memory", f"{size(memory.available)} free of {size(memory.total)}"
     for package in PACKAGES:
         yield package, _version(package)
     for pool in threadpool_info():

@@ -7,13 +7,25 @@
 
 from outcode.app.study.estimate import Estimate, MethodEstimate, dry_run
 from outcode.app.study.fitted import facts, seeded
-from outcode.app.study.methods import METHODS, PRESETS, Method, baselines, methods, preset
+from outcode.app.study.methods import (
+    BASELINES,
+    DEFAULT,
+    METHODS,
+    PRESETS,
+    Method,
+    baselines,
+    methods,
+    preset,
+)
 from outcode.app.study.plan import Cell, Study, from_arrays
-from outcode.app.study.progress import Outcome, Progress, Standing
+from outcode.app.study.progress import Outcome, Progress
 from outcode.app.study.running import run
 from outcode.app.study.store import Store, StoreError
+from outcode.results import Standing
 
 __all__ = [
+    "BASELINES",
+    "DEFAULT",
     "METHODS",
     "PRESETS",
     "Cell",

@@ -17,11 +17,10 @@ from outcode._checks import Array, lookup
 from outcode.app.study.describe import describe_data, machine, versions
 from outcode.app.study.methods import Method, baselines, methods
 from outcode.app.study.store import SCHEMA
+from outcode.metrics import MEASURES
 
 #: Scalings of the numeric columns, fitted on the training rows.
 SCALES: dict[str, str | None] = {"standard": "standard", "unit": "unit", "none": None}
-#: What a study may be ranked by; lower is better.
-MEASURES = dict.fromkeys(("error", "balanced_error", "log_loss", "brier", "calibration_error"))
 #: Where folds come from: drawn here, or the data set's own training and test rows.
 SPLITS = dict.fromkeys(("folds", "own"))
 
@@ -83,16 +82,16 @@ class Study:
         a single row is never left out
     seed : of the folds and of whatever is random in a method
     scale : "standard", "unit" or None: of numeric columns, fitted on the training rows
-    measure : what the leader is named by; lower is better
+    measure : what methods are ranked by, a key of ``metrics.MEASURES``
     splits : "folds", or "own" for the data sets' own training and test rows as the only fold
-    baselines : add the two methods of scikit-learn where the methods lack them
+    baselines : add the methods of scikit-learn where the methods lack them
 
     Examples
     --------
     >>> data = from_arrays("toy", np.arange(12.0)[:, None], list("aabb" * 3))
     >>> study = Study([data], ["ova+hinge"], folds=3)
     >>> len(study.cells()), study.cells()[0].method
-    (9, 'ova+hinge')
+    (15, 'ova+hinge')
     """
 
     datasets: Any
@@ -177,6 +176,7 @@ class Study:
             **settings,
             "measure": self.measure,
             "splits": self.splits,
+            "cells": len(self._cells),
             "machine": machine(),
             "versions": versions(),
             "datasets": [

@@ -56,7 +56,7 @@ def run(
     >>> with Store(":memory:") as store:
     ...     outcome = run(Study(data, "ova+hinge", folds=2), store, n_jobs=0)
     >>> outcome.counts, outcome.remaining
-    ({'ok': 6}, 0)
+    ({'ok': 10}, 0)
     """
     _check_limits(n_jobs, time=time_limit, cell=cell_timeout, memory=memory_limit)
     store.describe(store.given or study.meta(), study.keys())
