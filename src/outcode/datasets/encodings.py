@@ -23,9 +23,9 @@ SAMPLE = 2**18
 
 # a character beyond ASCII with its neighbours
 _STRANGE = re.compile(r"(?=(.?)([^\x00-\x7f])(.?))", re.S)
-_USUAL = frozenset("äöüßéèêàâáãåçñóôúíîøæœÄÖÜÉÈÀÁÅÇÑÓØÆ")
+_USUAL = frozenset("äöüßéèêàâáãåçñóôúíîøæœÄÖÜÉÀÁÅÇÑÓØÆ")
 _RARE = frozenset("ąćęłńśźżěščřžýůďťňőűășțŁŚŹŻČŠŽŘĽľÚÍÔÂÊŒ")
-_SELDOM = frozenset("ëïòõùûìÿ")
+_SELDOM = frozenset("ëïòõùûìÿÈ")
 _SIGNS = frozenset("°€£§±µ²³·×–—…«»“”„‘’•™®©¿¡ºª½\u00a0")
 
 
@@ -88,8 +88,10 @@ def guessed(data: bytes) -> str:
     ('mac-roman', 'cp1252')
     """
     sample = b"\n".join(_strange_lines(data))
-    best = max(SINGLE, key=lambda name: _plausible(sample, name))
-    if _plausible(sample, best) > 0.3:
+    worth = {name: _plausible(sample, name) for name in SINGLE}
+    # the likelier encoding unless another is clearly better
+    best = next(name for name in SINGLE if worth[name] >= max(worth.values()) - 0.02)
+    if worth[best] > 0.3:
         return best
     from charset_normalizer import from_bytes
 
@@ -126,7 +128,7 @@ def _worth(before: str, char: str, after: str) -> float:
     if char in _SIGNS:
         between = before.isalpha() and after.isalpha()
         return -1.0 if between and char != "’" else 0.5
-    for letters, worth in ((_USUAL, 1.0), (_RARE, 0.9), (_SELDOM, 0.5)):
+    for letters, worth in ((_USUAL, 1.0), (_RARE, 0.8), (_SELDOM, 0.75)):
         if char in letters:
             return -1.0 if raised else -0.5 if strange else 0.2 if alone else worth
     return -1.0

@@ -53,6 +53,7 @@ class ValueColumns:
 
     def arrays(self) -> list[Any]:
         """Return the columns, each of one type."""
+        self.source.limits.table(self.n_rows, len(self._cells), self.source.name)
         self._close(self.n_rows % CHUNK)
         return [_joined(self._done.pop(name)) for name in self._cells]
 

@@ -1,4 +1,4 @@
-"""Workbooks (.xlsx, .xlsb, .xls, .ods), by python-calamine: one sheet is a table."""
+"""Workbooks (.xlsx, .xls, .ods), by python-calamine: one sheet is a table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from outcode.datasets.table import DataError, unknown
 from outcode.datasets.values import ValueColumns
 
 SAMPLE_ROWS = 200
-_REFERENCE = re.compile(rb'<c r="([A-Z]{1,3})(\d{1,7})"')
-_REPEATED = re.compile(rb'number-(?:rows|columns)-repeated="(\d+)"')
+_REFERENCE = re.compile(rb"""\sr=["']([A-Z]{0,3})(\d{1,7})["']""")
+#: Cells of a sheet that are within reach however small the file is.
+AREA = 2_000_000
 
 
 @reader(
-    *(".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
+    *(".xlsx", ".xlsm", ".xls", ".ods"),
     looks=lambda head: head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")),
     binary=True,
 )
@@ -93,21 +94,27 @@ def _refuse_wide(source: Source) -> None:
     if not source.data.startswith(b"PK"):
         return  # an old workbook has at most 65,536 rows of 256 cells
     with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+        if "xl/workbook.bin" in archive.namelist():
+            raise DataError(f"{source.name} is a binary workbook: save it as .xlsx.")
         for part in archive.namelist():
-            if part.startswith("xl/worksheets/") or part == "content.xml":
+            if part.endswith(".xml"):
                 with archive.open(part) as stream:
                     _check_extent(stream, source)
 
 
 def _check_extent(stream: Any, source: Source) -> None:
-    rows = columns = repeated = 1
-    rest = b""
-    while block := rest + stream.read(BLOCK):
-        if block == rest:
-            break
-        for letters, digits in _REFERENCE.findall(block):
+    """Look for the farthest cell of a sheet, which may be far beyond those that are filled."""
+    rows = columns = 1
+    size, rest = 0, b""
+    while block := stream.read(BLOCK):
+        for letters, digits in _REFERENCE.findall(rest + block):
             rows, columns = max(rows, int(digits)), max(columns, _number(letters))
-        rest = block[-64:]
+        size, rest = size + len(block), block[-64:]
+    if rows * columns > AREA + size:
+        raise DataError(
+            f"{source.name}: a sheet reaches to row {rows}, column {columns}, but holds little: "
+            "delete what is far from the table, or save it as CSV."
+        )
     source.limits.table(rows, columns, source.name)
 
 
