@@ -53,16 +53,15 @@ def as_table(
 ) -> tuple[Table, tuple[str, ...], tuple[Finding, ...]]:
     """Return what a reader found as a table, what was inferred, and what to look at."""
     kinds = {**found.kinds, **_asked(options.types, source)}
-    texts = [trimmed(column) if _is_text(column) else None for column in found.columns]
-    seen = [Counter() if text is None else marks.evidence(text) for text in texts]
-    context = Context(source, options, sum(seen, Counter()), found.comma)
+    seen = [marks.evidence(trimmed(marks.head(c))) if _is_text(c) else None for c in found.columns]
+    context = Context(source, options, sum(filter(None, seen), Counter()), found.comma)
     columns: list[Column] = []
-    for name, text, own in zip(found.names, texts, seen, strict=True):
+    for name, own in zip(found.names, seen, strict=True):
         raw = found.columns.pop(0)  # one at a time: a large file need not be there twice
         columns.append(
             _typed(raw, kinds.get(name))
-            if text is None
-            else _inferred(name, text, own, kinds.get(name), context)
+            if own is None
+            else _inferred(name, trimmed(raw), own, kinds.get(name), context)
         )
     table = Table(
         found.names,
@@ -214,16 +213,17 @@ def _without_strays(texts: Any) -> tuple[Any, Finding | None]:
 
 
 def _as_dates(texts: Any) -> Column | None:
-    cells = _shared(texts)
-    known = np.array([cell is not None for cell in cells.tolist()], dtype=bool)
-    values, places = np.unique(cells[known].astype(str), return_inverse=True)
-    read = marks.dates(values.tolist())
+    few = pc.drop_null(pc.unique(marks.head(texts))).slice(0, 50).to_pylist()
+    if marks.dates(few) is None:
+        return None
+    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    coded = whole.dictionary_encode()
+    read = marks.dates(coded.dictionary.to_pylist())
     if read is None:
         return None
-    days, way = read
-    found = np.full(len(cells), np.datetime64("NaT"), dtype="datetime64[s]")
-    found[known] = days[places]
-    return Column(found, "date", about=way)
+    days = np.append(read[0], np.datetime64("NaT"))
+    places = coded.indices.fill_null(len(days) - 1).to_numpy(zero_copy_only=False)
+    return Column(days[places], "date", about=read[1])
 
 
 def _misfit(name: str, texts: Any, kind: str, context: Context) -> DataError:

@@ -36,7 +36,7 @@ _SAMPLE = 20_000
 
 def evidence(texts: Any) -> Counter[str]:
     """Count what the numbers of a column show: "." and "," as decimal marks, "?." and "?,"."""
-    values = pc.unique(bare(texts.slice(0, _SAMPLE)))
+    values = pc.unique(bare(head(texts)))
     found: Counter[str] = Counter()
     for mark in _OTHER:
         found[mark] = _count(values, _CLEAR[mark])
@@ -44,6 +44,11 @@ def evidence(texts: Any) -> Counter[str]:
     round_ones = _count(values, r"^[+-]?[1-9]\d{0,2}\.\d\d0$")
     found["round"] = int(2 * round_ones > found["?."] > 0)
     return found
+
+
+def head(texts: Any) -> Any:
+    """Return the first rows, enough to see how numbers are written."""
+    return texts.slice(0, _SAMPLE)
 
 
 def _count(texts: Any, pattern: str) -> int:

@@ -87,7 +87,7 @@ def _from_file(file: Path, limits: Limits) -> Source:
     try:
         with file.open("rb") as stream:
             limits.check("bytes", os.fstat(stream.fileno()).st_size, file.name)
-            data = _bounded(stream, limits.bytes, file.name, limits)
+            data = stream.read()
     except OSError as error:
         raise DataError(f"{file.name} cannot be read: {error.strerror or error}.") from None
     return Source(file.name, file.suffix.lower(), data, limits)
@@ -95,17 +95,18 @@ def _from_file(file: Path, limits: Limits) -> Source:
 
 def _bounded(stream: IO[bytes], most: int, name: str, limits: Limits) -> bytes:
     """Read a stream in blocks and refuse it as soon as it is too long."""
-    found = bytearray()
+    blocks: list[bytes] = []
+    size = 0
     while block := stream.read(BLOCK):
-        found += block
-        if len(found) > limits.bytes:
-            limits.check("bytes", len(found), name)
-        if len(found) > most:
+        blocks.append(block)
+        size += len(block)
+        limits.check("bytes", size, name)
+        if size > most:
             raise DataError(
                 f"{name} unpacks to more than {limits.ratio} times its size, like a file made to "
                 "fill the memory. If you trust it, unpack it first."
             )
-    return bytes(found)
+    return b"".join(blocks)
 
 
 def existing(path: str | os.PathLike[str]) -> Path:

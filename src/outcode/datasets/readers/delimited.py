@@ -23,6 +23,8 @@ from outcode.datasets.table import DataError, Finding
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", " ": "blanks"}
 LONGEST_ROW = 32 * 2**20
+#: Bytes parsed at a time, if no row is longer.
+PARSED = 2**22
 SAMPLE_ROWS = 200
 SAMPLE_BYTES = 2**18
 #: Beyond this share of rows of another width, the file is laid out in another way.
@@ -300,21 +302,29 @@ class _Pass:
 
     def run(self, body: memoryview, quote: str | bool) -> tuple[Any, str]:
         """Return the table of texts, and the fault if quotes make no sense."""
-        keys = [str(j) for j in range(len(self.layout.names))]
-        size = min(max(len(body) + 1, 2**16), LONGEST_ROW)
         try:
-            found = arrow_csv.read_csv(
-                pa.BufferReader(body),
-                arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=size),
-                arrow_csv.ParseOptions(
-                    delimiter=self.delimiter, quote_char=quote, newlines_in_values=True,
-                    invalid_row_handler=self._set_aside,
-                ),
-                arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.large_string())),
-            )  # fmt: skip
+            found = self._read(body, quote, PARSED)
         except pa.ArrowInvalid as error:
-            return None, self._malformed(str(error).splitlines()[0], 0)
+            if "straddl" not in str(error):
+                return None, self._malformed(str(error).splitlines()[0], 0)
+            self.ragged.clear()
+            try:
+                found = self._read(body, quote, LONGEST_ROW)
+            except pa.ArrowInvalid as longer:
+                return None, self._malformed(str(longer).splitlines()[0], 0)
         return found, self._open_quote(found, body) if quote else ""
+
+    def _read(self, body: memoryview, quote: str | bool, size: int) -> Any:
+        keys = [str(j) for j in range(len(self.layout.names))]
+        return arrow_csv.read_csv(
+            pa.BufferReader(body),
+            arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=size),
+            arrow_csv.ParseOptions(
+                delimiter=self.delimiter, quote_char=quote, newlines_in_values=True,
+                invalid_row_handler=self._set_aside,
+            ),
+            arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string())),
+        )  # fmt: skip
 
     def _set_aside(self, row: Any) -> str:
         if row.actual_columns == 1 and not row.text.strip():
