@@ -192,7 +192,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             base = _nominal(base, cells, self.max_values)
             if len(base.values) <= MANY:
                 return base, none, none
-        counts = topics.counted(cells, kind == "text")
+        counts = topics.counted(cells)
         idf = topics.weights(counts)
         most = min(most, max(2, len(cells) // 5))
         found = topics.projection(topics.weighted(counts, idf), most, SPREAD[kind])
@@ -224,7 +224,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ) -> Array:
         parts, holes = _ENCODERS[column.kind](column, cells, source)
         if column.topics:
-            rows = topics.weighted(topics.counted(as_nominal(cells), column.kind == "text"), idf)
+            rows = topics.weighted(topics.counted(as_nominal(cells)), idf)
             parts = np.hstack([parts, rows @ found.T.astype(np.float64)])
         if column.indicator:
             parts = np.hstack([parts, holes[:, None]])

@@ -16,31 +16,28 @@ import numpy as np
 from scipy import sparse as sp
 
 from outcode._checks import Array
+from outcode.datasets.cells import objects
 from outcode.parallel import single_blas
 
 BUCKETS = 2**13
 LONGEST = 10_000  # characters of a text that are looked at
 
 
-def counted(cells: Array, words: bool) -> Any:
+def counted(cells: Array) -> Any:
     """Return the n-gram counts of each cell, CSR (n_rows, BUCKETS); a missing cell has none.
 
-    Sentences are counted in words and pairs of words, names in pieces of 3 and 4 letters as well.
+    Counted are words, pairs of words, and pieces of 3 and 4 letters: these find a word in its
+    other forms, and in spite of a slip.
     """
     from sklearn.feature_extraction.text import HashingVectorizer
 
-    values, places = np.unique(
-        np.array([cell or "" for cell in cells.tolist()]), return_inverse=True
-    )
+    words = objects(cell or "" for cell in cells.tolist())
+    values, places = np.unique(words, return_inverse=True)
     texts = [value[:LONGEST] for value in values.tolist()]
     options = {"n_features": BUCKETS, "norm": None, "alternate_sign": False}
-    block = HashingVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **options)
-    found = block.transform(texts)
-    if not words:
-        found = found + HashingVectorizer(
-            analyzer="char_wb", ngram_range=(3, 4), **options
-        ).transform(texts)
-    return sp.csr_matrix(found)[places]
+    whole = HashingVectorizer(ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b", **options)
+    pieces = HashingVectorizer(analyzer="char_wb", ngram_range=(3, 4), **options)
+    return sp.csr_matrix(whole.transform(texts) + pieces.transform(texts))[places]
 
 
 def weights(counts: Any) -> Array:
