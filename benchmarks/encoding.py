@@ -32,8 +32,7 @@ def tickets(rng: np.random.Generator) -> tuple[pd.DataFrame, Any]:
     """Short questions of 24 kinds: a topic and an action in words of many forms, and chatter."""
     topics = ["card", "transfer", "account", "pin", "refund", "cash", "fee", "loan"]
     actions = [["lost", "missing", "gone"], ["slow", "pending", "late"], ["wrong", "double", "odd"]]
-    chatter = ["please", "hello", "I", "my", "the", "was", "could", "you", "tell", "me", "why", "still"]
-    )
+    chatter = ["please", "hello", "I", "my", "the", "was", "could", "you", "tell", "me", "why"]
     y = rng.integers(0, 24, N)
     texts = []
     for label in y:

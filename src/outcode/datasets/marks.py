@@ -88,8 +88,9 @@ def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tup
 
     Examples
     --------
-    >>> numbers(pa.array(["1.234,5", None, "30.000"]), ",")
-    (array([ 1234.5,     nan, 30000. ]), ',.')
+    >>> values, marks = numbers(pa.array(["1.234,5", None, "30.000"]), ",")
+    >>> values.tolist(), marks
+    ([1234.5, nan, 30000.0], ',.')
     """
     if decimal == "." and not thousands:
         plain = _cast(texts)
@@ -113,7 +114,7 @@ def _cast(texts: Any) -> Array | None:
         found = pc.cast(texts, pa.float64())
     except pa.ArrowInvalid:
         return None
-    return np.asarray(found.to_numpy(), dtype=np.float64)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 # --- dates ---
@@ -136,8 +137,9 @@ def dates(values: Sequence[str]) -> tuple[Array, str] | None:
 
     Examples
     --------
-    >>> dates(["31.12.2020", "1.2.2021"])
-    (array(['2020-12-31T00:00:00', '2021-02-01T00:00:00'], dtype='datetime64[s]'), '%d.%m.%Y')
+    >>> days, way = dates(["31.12.2020", "1.2.2021"])
+    >>> days.astype("datetime64[D]").astype(str).tolist(), way
+    (['2020-12-31', '2021-02-01'], '%d.%m.%Y')
     """
     head = values[:50]
     if head and all(map(_ISO.fullmatch, head)):

@@ -1,8 +1,7 @@
-"""Columns from Python values, as JSON and workbooks give them: numbers, texts, dates."""
+"""Columns from Python values, as JSON gives them: numbers, flags and texts, chunk by chunk."""
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -59,14 +58,12 @@ class ValueColumns:
 
 
 def typed(cells: list[Any]) -> Any:
-    """Return values as an array of numbers, flags or dates if they are all such, else of text."""
+    """Return values as an array of numbers or flags if they are all such, else of text."""
     kinds = {type(cell) for cell in cells} - {type(None)}
     if kinds <= {int, float}:
         return pa.array([None if cell is None else _real(cell) for cell in cells], pa.float64())
     if kinds == {bool}:
         return pa.array(cells, pa.bool_())
-    if kinds <= {datetime.date, datetime.datetime}:
-        return pa.array([_moment(cell) for cell in cells], pa.timestamp("s"))
     return pa.array(map(text_of, cells), pa.string())
 
 
@@ -75,12 +72,6 @@ def _real(value: float) -> float:
         return float(value)
     except OverflowError:
         return float("inf")
-
-
-def _moment(value: Any) -> Any:
-    if isinstance(value, datetime.datetime):
-        return value.replace(tzinfo=None, microsecond=0)
-    return value if value is None else datetime.datetime(value.year, value.month, value.day)
 
 
 def _joined(chunks: list[Any]) -> Any:
