@@ -460,6 +460,11 @@ def test_a_quantity_is_questioned_and_cut(tmp_path):
         "1: up to 74.625", "2: over 74.625 to 149.25", "3: over 149.25 to 223.875",
         "4: over 223.875",
     ]  # fmt: skip
+    german = table.to_csv(index=False, sep=";", decimal=",")
+    again = datasets.read(write(tmp_path, "g.csv", german), "price", bins=4)
+    assert again.y.tolist() == data.y.tolist()
+    with pytest.raises(DataError, match=r"'price' looks like a quantity"):
+        datasets.read(tmp_path / "g.csv", "price")
     with pytest.raises(DataError, match="not a number in every row: leave the bins out"):
         datasets.read(path, "k", bins=3)
 

@@ -95,6 +95,16 @@ def labels_of(column: Any) -> Array:
     return as_labels(_shared(trimmed(column, MISSING_LABEL)))
 
 
+def quantities(column: Any, found: Found, options: Options) -> Array | None:
+    """Return a target of text as numbers, read like any column, or None if it is none."""
+    if not _is_text(column):
+        return None
+    texts = trimmed(column)
+    own = marks.evidence(texts)
+    values: Array | None = _read_numbers(texts, own, Context("", options, own, found.comma))[0]
+    return values
+
+
 def _asked(types: Mapping[str, str], source: str) -> dict[str, str]:
     for kind in types.values():
         if kind not in KINDS:

@@ -104,9 +104,9 @@ def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tup
         return None, ""
     joined = pc.replace_substring_regex(stripped, f"[{group}]", "")
     values = _cast(pc.replace_substring(joined, decimal, "."))
-    marked = pc.any(pc.not_equal(joined, stripped)).as_py()
     used = next((mark for mark in between if _count(stripped, re.escape(mark))), "")
-    return values, "" if values is None else decimal + (used if marked else "")
+    seen = used or _count(stripped, re.escape(decimal))
+    return values, "" if values is None else decimal + used if seen else "."
 
 
 def _cast(texts: Any) -> Array | None:

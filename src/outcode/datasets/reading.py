@@ -12,13 +12,15 @@ from scipy import sparse as sp
 from outcode.datasets.cleaning import Raw, finish
 from outcode.datasets.sources import Limits, opened
 from outcode.datasets.table import DataError, Dataset, Table, unknown
-from outcode.datasets.targets import guessed, in_bins, sampled
+from outcode.datasets.targets import as_labels, guessed, in_bins, sampled
 
 if TYPE_CHECKING:
     from outcode.datasets.readers import Found, Options
 
 DENSE_SHARE = 0.3
 DENSE_CELLS = 2_000_000
+#: Beyond so many different labels a target is looked at as a number.
+MANY_CLASSES = 20
 
 
 def read(
@@ -104,7 +106,7 @@ def _found(
 
 def _dense(name: str, found: Found, target: str | int | None, options: Options) -> Raw:
     """Split what was found into the target and the columns to learn from."""
-    from outcode.datasets.kinds import as_table, labels_of
+    from outcode.datasets.kinds import as_table, labels_of, quantities
 
     if len(found.names) == 1:
         raise DataError(
@@ -119,6 +121,9 @@ def _dense(name: str, found: Found, target: str | int | None, options: Options) 
     )
     kept = _kept(found.names, at, options, name)
     labels = labels_of(found.columns[at])
+    if options.bins or len(set(labels.tolist())) > MANY_CLASSES:
+        numbers = quantities(found.columns[at], found, options)
+        labels = labels if numbers is None else as_labels(numbers)
     rest = replace(
         found,
         names=tuple(found.names[j] for j in kept),
