@@ -40,10 +40,17 @@ DEFAULT = "digits"
 #: How the name of a report may end.
 REPORTS = (".html", ".md", ".json", ".csv")
 
+#: The options of reading a file.
+READING = (
+    *("target", "drop", "keep", "sample", "bins", "encoding", "delimiter", "decimal", "thousands"),
+    *("sheet", "data_dir"),
+)
+
 #: What `doctor` lists.
 PACKAGES = (
     *("numpy", "scipy", "scikit-learn", "numba", "joblib", "threadpoolctl"),
     *("click", "rich", "pandas", "matplotlib", "Jinja2", "safetensors", "psutil", "pyarrow"),
+    *("python-calamine", "charset-normalizer"),
 )
 
 #: Faults of the user's files and of the world, and their exit codes; anything else is our own.
@@ -161,9 +168,12 @@ def predict(
     known = set() if truth is None else {table.names[truth]}
     if unused := set(encoder.unused(table)) - known:
         say(f"Columns the model does not look at: {printable(', '.join(sorted(unused)), 200)}.")
+    for column, values in encoder.unseen(table).items():
+        new = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+        say(f"Values of {printable(column)} that no training row had: {printable(new, 200)}.")
     _write_predictions(output, predicted, shares, fitted.classes_)
     if truth is not None:
-        say(_error(table.columns[truth], predicted))
+        say(_error(datasets.as_labels(table.columns[truth]), predicted))
     return 0
 
 
@@ -216,7 +226,7 @@ def doctor() -> int:
 def dataset(source: str, **choices: Any) -> datasets.Dataset:
     """Read a file, or a data set by name, and say what was seen."""
     folder = choices.pop("data_dir")
-    if Path(source).exists() or Path(source).suffix:
+    if source == "-" or Path(source).exists() or Path(source).suffix:
         data = datasets.read(source, **choices)
     else:
         data = datasets.load(source, folder)
@@ -245,7 +255,7 @@ def _writable(path: str, suffixes: Sequence[str] = (), keep: Sequence[str] = ())
 
 
 def _data(choices: dict[str, Any]) -> dict[str, Any]:
-    return {key: choices[key] for key in ("target", "drop", "encoding", "delimiter", "data_dir")}
+    return {key: choices[key] for key in READING} | {"types": dict(choices["types"])}
 
 
 def _methods(found: Sequence[datasets.Dataset], choices: dict[str, Any]) -> list[study.Method]:
