@@ -120,7 +120,7 @@ def open_sides(ax: Any) -> None:
 def unwrapped(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     """Return the classifier inside of searches and pipelines, and the rows as it takes them."""
     estimator = getattr(estimator, "best_estimator_", estimator)
-    if hasattr(estimator, "steps"):
+    if getattr(estimator, "steps", None):
         X = X if X is None else estimator[:-1].transform(X)
         return unwrapped(estimator[-1], X)
     return estimator, X
@@ -129,7 +129,7 @@ def unwrapped(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 def with_code(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     """Return a fitted classifier that has a code, and its rows."""
     clf, X = unwrapped(estimator, X)
-    if not hasattr(clf, "code_"):
+    if getattr(clf, "code_", None) is None:
         raise ValueError(
             f"{type(clf).__name__} has no code_: give a fitted OutputCodeClassifier, or a search "
             f"or pipeline that holds one."

@@ -10,6 +10,7 @@ import numpy as np
 
 from outcode import metrics, results
 from outcode._checks import Array
+from outcode.capabilities import PredictsProbabilities, can
 from outcode.displays.common import (
     BLUE,
     DARK,
@@ -151,7 +152,7 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_estimator(cls, clf: Any, X: Any, y: Any, *, bins: int = 15) -> ReliabilityDisplay:
         """Predict test rows with their probabilities."""
-        if not hasattr(clf, "predict_proba"):
+        if not can(clf, PredictsProbabilities):
             raise ValueError(
                 "This classifier gives no probabilities: use a decoder that has them, for example "
                 "'likelihood'."

@@ -18,6 +18,7 @@ from outcode.app.study import fitted as told
 from outcode.app.study.describe import versions
 from outcode.app.study.plan import SCALES, Cell, Rows
 from outcode.app.study.warmup import warm_up
+from outcode.capabilities import MadeOfElements, PredictsProbabilities, can
 from outcode.datasets import TableEncoder
 from outcode.results import plain
 
@@ -103,7 +104,7 @@ def impossible(estimator: Any, n_classes: int) -> str | None:
     there are classes, the combination is at fault and not the data.
     """
     inner = getattr(estimator, "estimator", estimator)
-    if not all(hasattr(inner, name) for name in ("code", "decoder")):
+    if not can(inner, MadeOfElements):
         return None
     labels = np.repeat(np.arange(n_classes), CLUSTER)
     spread = np.random.RandomState(0).uniform(-0.1, 0.1, size=(len(labels), n_classes))
@@ -152,7 +153,7 @@ def _probabilities(
     clf: Any, X: Any, labels: Array, predicted: Array
 ) -> tuple[Array | None, dict[str, Any]]:
     """Return the probabilities, where there are some and they agree with predict, and a diagram."""
-    if not hasattr(clf, "predict_proba"):
+    if not can(clf, PredictsProbabilities):
         return None, {}
     proba = np.asarray(clf.predict_proba(X))
     against = int(np.sum(proba[np.arange(len(proba)), predicted] < proba.max(axis=1) - TIE))
@@ -177,8 +178,9 @@ def _details(cell: Cell, clf: Any, X: Any, labels: Array, predicted: Array) -> d
     }
     if (path := told.width_path(clf)) is not None:
         found["path"] = path
-    if cell.fold == cell.repeat == 0 and hasattr(told.chosen(clf), "code_"):
-        found["code"] = np.asarray(told.chosen(clf).code_).tolist()
+    code = getattr(told.chosen(clf), "code_", None)
+    if cell.fold == cell.repeat == 0 and code is not None:
+        found["code"] = np.asarray(code).tolist()
     return found
 
 

@@ -58,8 +58,8 @@ def support_vectors(fitted: Any) -> int | None:
 
 
 def _support(machine: Any) -> Array | None:
-    if hasattr(machine, "support_"):
-        return np.asarray(machine.support_)
+    if (support := getattr(machine, "support_", None)) is not None:
+        return np.asarray(support)
     fitted = getattr(machine, "estimators_", ())
     if not len(fitted) or not all(hasattr(part, "support_") for part in fitted):
         return None

@@ -20,10 +20,9 @@ from sklearn.svm import SVC
 from outcode import codes, decoders, machines
 from outcode._checks import lookup
 from outcode.app.study.searches import GammaSearchCV, MachineBoundSearch, powers
-from outcode.classifier import OutputCodeClassifier
-from outcode.sbc import SingleBinaryClassifier
+from outcode.capabilities import MadeOfElements, TrainsOnGram, can
+from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
 from outcode.selection import LOOBoundSearch
-from outcode.spoc import SPOC
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +200,7 @@ def _classifier(code: str, decoder: str, machine: str, grid: Grid) -> OutputCode
 
 def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
     """Return the classifier within its search, and what is searched in words."""
-    if not hasattr(clf.machine, "fit_gram"):
+    if not can(clf.machine, TrainsOnGram):
         return clf, "no parameter is searched"
     costly = "C" in clf.machine.get_params()
     if grid.bound and getattr(clf.machine, "bias", None) == "kernel":
@@ -210,7 +209,7 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
             return LOOBoundSearch(clf), f"gamma of 11 by leave-one-out bound{at}"
         return MachineBoundSearch(clf), f"gamma of 11 by leave-one-out bound of its machines{at}"
     decoder = decoders.resolve(clf.decoder)
-    proxy = grid.fast and (not decoder.monotone or hasattr(decoder, "folds"))
+    proxy = grid.fast and (not decoder.monotone or getattr(decoder, "folds", None) is not None)
     search = GammaSearchCV(
         clf,
         "machine__gamma",
@@ -225,7 +224,10 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
 
 
 def _by_folds(clf: Any, grid: Grid, gamma: str = "gamma", cost: str = "C") -> GammaSearchCV:
-    return GammaSearchCV(clf, gamma, cost, factors=grid.factors, costs=grid.C, cv=grid.folds)
+    shared = can(clf, MadeOfElements)
+    return GammaSearchCV(
+        clf, gamma, cost, factors=grid.factors, costs=grid.C, cv=grid.folds, shared=shared
+    )
 
 
 def _values(name: str, values: tuple[float, ...]) -> str:

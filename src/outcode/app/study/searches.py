@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.metrics import euclidean_distances
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.utils.metaestimators import available_if
 
 from outcode._checks import Array
-from outcode.selection import KernelSearchCV, LOOBoundSearch
-from outcode.selection.trainings import Problem
+from outcode.selection import KernelSearchCV, LOOBoundSearch, median_gamma
+from outcode.selection.trials import Data
 
-#: Rows the median distance is taken of.
-MEDIAN_ROWS = 500
 #: How often the grid may grow by one value.
 GROWTHS = 4
 
@@ -29,9 +27,9 @@ class MachineBoundSearch(LOOBoundSearch):
     decoding of the bound is another.
     """
 
-    def _search(self, problem: Problem) -> int:
+    def _search(self, data: Data) -> int:
         linear = clone(self.estimator).set_params(decoder="linear")
-        return super()._search(Problem(linear, problem.X, problem.y, problem.weight))
+        return super()._search(replace(data, estimator=linear))
 
 
 def _gives_probabilities(search: Any) -> bool:
@@ -176,21 +174,6 @@ def _beyond(
             new = value * value / inner
             return ([new], list(costs)) if values is gammas else (list(gammas), [new])
     return None
-
-
-def median_gamma(X: Any) -> float:
-    """Return 1 / the median squared distance of two rows, the data's own scale.
-
-    >>> median_gamma(np.array([[0.0], [2.0], [2.0]]))
-    0.25
-    """
-    rows = X[np.unique(np.linspace(0, X.shape[0] - 1, MEDIAN_ROWS).astype(int))]
-    between = euclidean_distances(rows, squared=True)[np.triu_indices(rows.shape[0], 1)]
-    median = float(np.median(between)) if len(between) else 0.0
-    if median > 0:
-        return 1.0 / median
-    mean = float(between.mean()) if len(between) else 0.0
-    return 1.0 / mean if mean > 0 else 1.0
 
 
 def powers(base: float, exponents: Iterable[int]) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from outcode.app.study.fitted import seeded
 from outcode.app.study.plan import describe_estimator
+from outcode.capabilities import PredictsProbabilities, can
 
 #: Beyond this many rows kernel matrices are float32, which is compiled apart.
 DOUBLE_ROWS = 5000
@@ -34,7 +35,7 @@ def warm_up(estimator: Any, n_rows: int) -> None:
         warnings.simplefilter("ignore")
         clf = _shortened(seeded(estimator, 0), single).fit(rows, labels)
         clf.predict(rows)
-        if hasattr(clf, "predict_proba"):
+        if can(clf, PredictsProbabilities):
             clf.predict_proba(rows)
 
 
