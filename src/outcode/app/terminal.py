@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +19,33 @@ from outcode.words import WRITERS, duration
 SIGNS = {1: "+", -1: "-", 0: "."}
 
 
+#: Seconds of silence after which a sign of life is given.
+SILENCE = 4.5
+
+_said = [time.monotonic()]
+
+
+class Heartbeat:
+    """Says that work goes on whenever nothing else was said for some seconds."""
+
+    def __enter__(self) -> Heartbeat:
+        self.begin, self.over = time.monotonic(), threading.Event()
+        if not sys.stderr.isatty():  # a terminal has its live table
+            threading.Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.over.set()
+
+    def _beat(self) -> None:
+        while not self.over.wait(0.5):
+            if time.monotonic() - _said[0] > SILENCE:
+                say(f"... still at work after {duration(time.monotonic() - self.begin)}")
+
+
 def say(*lines: str) -> None:
     """Print lines for a person, apart from any output another program may read."""
+    _said[0] = time.monotonic()
     shown = "\n".join(lines)
     if sys.stderr.isatty():
         shown = folded(shown, shutil.get_terminal_size().columns)
@@ -151,7 +178,7 @@ class Leaderboard:
     def table(self) -> list[list[str]]:
         """Return head and rows."""
         brief = [metric for metric in METRICS.values() if metric.brief]
-        head = ["method", *(metric.label for metric in brief), "cells"]
+        head = ["method", *(metric.label for metric in brief), "runs"]
         return [head, *(self._row(standing, brief) for standing in self.standings())]
 
     def _row(self, standing: Standing, shown: Iterable[Metric]) -> list[str]:
@@ -188,9 +215,7 @@ class Leaderboard:
 
         head, *rows = self.table()
         left = f", {duration(self.left)} left" if self.left else ""
-        table = Table(
-            title=f"{len(self.records)} of {self.total} cells{left}", title_justify="left"
-        )
+        table = Table(title=f"{len(self.records)} of {self.total} runs{left}", title_justify="left")
         for name in head:  # on a narrow terminal the names are folded, never the numbers
             first = name == "method"
             table.add_column(

@@ -33,9 +33,14 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
     taken = choice(evidence)
     named = not evidence.open and not _guessing(evidence, found)
     topics = [topic for topic in TOPICS if named or topic not in WINNERS]
+    leaking = any(data.leaks for data in evidence.datasets)
+    honest = [numbers(variant) for variant in evidence.variants] if leaking else []
+    said = [*_leakage(evidence), _headline(evidence, found, None if leaking else taken)]
+    said += [part["headline"] for part in honest if part["headline"]]
+    best = taken.method if named and not leaking else None
     return {
-        "headline": " ".join([*_leakage(evidence), _headline(evidence, found, taken)]),
-        "best": taken.method if named else None,
+        "headline": " ".join(said),
+        "best": next((part["best"] for part in honest), best),
         "points": [point for topic in topics for point in _told(topic, evidence, found)],
     }
 
@@ -84,7 +89,7 @@ def _guessing(evidence: Evidence, found: dict[str, Any]) -> bool:
     return not statistics.beats_rate(round(wrong), round(rows), guess)
 
 
-def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice) -> str:
+def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice | None) -> str:
     """Return what is lowest, whether that is real, and which method to take."""
     first = found["ranking"][0]
     pairs = found.get("against_best", [])
@@ -100,7 +105,7 @@ def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice) -> str:
     told = _first(evidence, found)
     tied = _tied(found)
     others = "" if len(tied) > 1 else _others(level, len(pairs))
-    return f"{told}{others}.{f' {taken.sentence}' if pairs else ''}"
+    return f"{told}{others}.{f' {taken.sentence}' if taken and pairs else ''}"
 
 
 def _tied(found: dict[str, Any]) -> list[str]:
@@ -278,6 +283,11 @@ def _ground(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
         rows = count(found["n_units"], found["unit"].removesuffix("s"))
         out += f" The ranking rests on the {rows} that all compared methods finished."
     whole = len(evidence.finished()) == len(evidence.cells)
+    if told := [clean(text) for text in listed(evidence.meta.get("left_out"))]:
+        command = clean(evidence.meta.get("in_full") or "", 2000)
+        yield _point(
+            "Left out", f"To answer in time: {'; '.join(told)}. In full: {command}", "open"
+        )
     yield _point("Runs", state(evidence) + out, "plain" if whole and not evidence.open else "open")
 
 

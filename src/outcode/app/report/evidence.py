@@ -145,7 +145,10 @@ def read(meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Evide
         key = (cell["dataset"], cell["method"], cell["repeat"], cell["fold"])
         if key not in cells or cell["status"] == "ok" or cells[key]["status"] != "ok":
             cells[key] = cell
-    parts = [_part(meta, methods, [data], cells) for data in datasets if data.about.get("without")]
+    whole_meta = {**meta, "cells": 0}  # what is open is counted once, in the whole
+    parts = [
+        _part(whole_meta, methods, [data], cells) for data in datasets if data.about.get("without")
+    ]
     plain = [data for data in datasets if not data.about.get("without")]
     return replace(_part(meta, methods, plain, cells), variants=tuple(parts))
 

@@ -31,6 +31,8 @@ SMALL = 0.005
 LARGE = 0.05
 #: Log losses up to this multiple of the best method's are near it.
 NEAR = 1.5
+#: Log losses that differ by no more than this do not differ.
+TINY = 0.001
 #: Diagrams for each data set when there is one, a few, many.
 MOST_DIAGRAMS = 6
 
@@ -119,9 +121,10 @@ def _compare_loss(entry: dict[str, Any], best: dict[str, Any], guess: float | No
     if guess is not None and loss > guess:
         entry["verdict"] = "poor"
         text = f"worse than that of the class frequencies alone, {number(guess)}"
-    elif loss > NEAR * least:
+    elif loss > NEAR * least + TINY:
         entry["verdict"] = "poor" if entry["verdict"] == "poor" else "fair"
-        text = f"{loss / least:.1f} times that of {best['method']}, {number(least)}"
+        times = f"{loss / least:.1f} times" if least > TINY else "far above"
+        text = f"{times} that of {best['method']}, {number(least)}"
     else:
         return
     told = entry["sentence"].partition(":")[2]

@@ -20,19 +20,23 @@ from sklearn.svm import SVC
 from outcode import codes, decoders, machines
 from outcode._checks import lookup
 from outcode.app.study.searches import GammaSearchCV, MachineBoundSearch, powers
-from outcode.capabilities import TrainsOnGram, can
+from outcode.capabilities import MadeOfElements, TrainsOnGram, can
 from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
 from outcode.selection import LOOBoundSearch
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A classifier with a name; what is fitted is a clone of ``estimator``."""
+    """A classifier with a name; what is fitted is a clone of ``estimator``.
+
+    Its time grows about as the power ``growth`` of the rows.
+    """
 
     name: str
     estimator: Any
     title: str = ""
     baseline: bool = False
+    growth: float = 2.0
 
     def description(self) -> dict[str, Any]:
         """Return the method's entry in a study's meta dict."""
@@ -101,15 +105,23 @@ TREES = 500
 LEARNED = "decoc", "forest", "ecocone", "jecoc"
 
 
-def methods(names: Iterable[str], grid: str = "standard") -> list[Method]:
-    """Return the methods of these names; ``grid`` is how much is searched, as in the presets.
+def methods(names: Iterable[str], grid: str = "standard", n_rows: int = 0) -> list[Method]:
+    """Return the methods of these names; ``grid`` is how much is searched, as in the presets, for
+    data of so many rows.
 
     >>> [method.title for method in methods(["ovo+likelihood"])]
     ['ovo code, likelihood decoder, svm; gamma of 5 and C of 1, 10, 100 by 3 folds, more at the \
 edge']
     """
-    chosen = lookup(GRIDS, grid, "grid")
+    chosen = _grid(grid, n_rows)
     return [_method(name, chosen) for name in names]
+
+
+def _grid(name: str, n_rows: int) -> Grid:
+    grid = lookup(GRIDS, name, "grid")
+    if n_rows <= 5000:
+        return grid
+    return replace(grid, factors=powers(4, range(-1, 2)), C=grid.C[len(grid.C) // 2 :][:2])
 
 
 def preset(name: str, n_rows: int, n_classes: int) -> list[Method]:
@@ -121,11 +133,8 @@ def preset(name: str, n_rows: int, n_classes: int) -> list[Method]:
     >>> [method.name for method in preset("quick", 150, 3) if method.baseline]
     ['svc', 'ovr-svc', 'random-forest', 'hist-boosting']
     """
-    grid = lookup(GRIDS, name, "preset")
-    if n_rows > 5000:
-        grid = replace(grid, factors=powers(4, range(-1, 2)), C=grid.C[len(grid.C) // 2 :][:2])
-    names = PRESETS[name] if name in PRESETS else _everything(n_classes)
-    return [_method(each, grid) for each in names]
+    lookup(GRIDS, name, "preset")
+    return methods(PRESETS.get(name) or _everything(n_classes), name, n_rows)
 
 
 def baselines(grid: str = "standard") -> list[Method]:
@@ -215,7 +224,10 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
 
 
 def _by_folds(clf: Any, grid: Grid, gamma: str = "gamma", cost: str = "C") -> GammaSearchCV:
-    return GammaSearchCV(clf, gamma, cost, factors=grid.factors, costs=grid.C, cv=grid.folds)
+    shared = can(clf, MadeOfElements)
+    return GammaSearchCV(
+        clf, gamma, cost, factors=grid.factors, costs=grid.C, cv=grid.folds, shared=shared
+    )
 
 
 def _shared(clf: Any, grid: Grid) -> GammaSearchCV:
@@ -244,12 +256,13 @@ def _ovr_svc(grid: Grid) -> Method:
 def _forest(grid: Grid) -> Method:
     clf = RandomForestClassifier(n_estimators=TREES)
     title = f"scikit-learn RandomForestClassifier, {TREES} trees; no parameter is searched"
-    return Method("random-forest", clf, title, baseline=True)
+    return Method("random-forest", clf, title, baseline=True, growth=1.0)
 
 
 def _boosting(grid: Grid) -> Method:
     title = "scikit-learn HistGradientBoostingClassifier; no parameter is searched"
-    return Method("hist-boosting", HistGradientBoostingClassifier(), title, baseline=True)
+    clf = HistGradientBoostingClassifier()
+    return Method("hist-boosting", clf, title, baseline=True, growth=1.0)
 
 
 def _spoc(grid: Grid) -> Method:

@@ -84,6 +84,7 @@ class Study:
     scale : "standard", "unit" or None: of numeric columns, fitted on the training rows
     measure : what methods are ranked by, a key of ``metrics.MEASURES``
     splits : "folds", or "own" for the data sets' own training and test rows as the only fold
+    first : run the first so many folds only
     baselines : add the methods of scikit-learn where the methods lack them
 
     Examples
@@ -103,6 +104,7 @@ class Study:
     measure: str = "error"
     splits: str = "folds"
     baselines: bool = True
+    first: int | None = None
 
     def __post_init__(self) -> None:
         given = [self.datasets] if hasattr(self.datasets, "table") else self.datasets
@@ -133,13 +135,18 @@ class Study:
         """Return all cells: every method on the first fold of every data set, then the second."""
         return self._cells
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The (repeat, fold) that are run."""
+        return sorted({(cell.repeat, cell.fold) for cell in self._cells})
+
     @cached_property
     def _cells(self) -> list[Cell]:
         split = {data.name: self.partitions(data) for data in self.datasets}
         places = sorted({place for parts in split.values() for place in parts})
         return [
             self._cell(data, method, place, split[data.name][place])
-            for place in places
+            for place in places[: self.first]
             for data in self.datasets
             if place in split[data.name]
             for method in self.methods
@@ -177,6 +184,7 @@ class Study:
             "measure": self.measure,
             "splits": self.splits,
             "cells": len(self._cells),
+            "folds_run": len(self.places),
             "machine": machine(),
             "versions": versions(),
             "datasets": [
