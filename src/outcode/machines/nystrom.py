@@ -1,0 +1,308 @@
+"""Landmark machines: kernel machines whose cost is linear in the number of rows."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state, compute_class_weight
+from sklearn.utils.validation import check_is_fitted
+
+from outcode import kernels
+from outcode._checks import Array, lookup, positive, row_weights
+from outcode.machines.common import Machine, as_targets, check_signs
+from outcode.scale import choice, descent, landmarks, losses, newton, ridge, statistics
+from outcode.scale.engine import Engine, Threads
+from outcode.scale.features import Features
+from outcode.scale.sources import Arrays, Source
+from outcode.scale.scoring import Score, folded
+from outcode.scale.survey import picked
+
+#: Up to this many rows kernel blocks are float64, beyond it float32, unless the user says.
+DOUBLE_LIMIT = 5000
+
+LOSSES: dict[str, losses.Loss | None] = {
+    "squared_hinge": losses.SQUARED_HINGE,
+    "logistic": losses.LOGISTIC,
+    "least_squares": None,
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned: blocks whose rows are in groups, and the target of each group.
+
+    ``signs`` (n_groups, n_dichotomies) are +1, -1 and 0; ``labels`` (n_samples,) are the groups in
+    the order of the blocks, ``lengths`` the rows of each block, ``scale`` the gamma called "scale".
+    """
+
+    engine: Engine
+    source: Source
+    signs: Array
+    labels: Array
+    lengths: Array
+    scale: float
+
+
+class Nystrom(Machine):
+    """Kernel machines on landmarks: every column a function of the same m chosen rows.
+
+    Column s is f_s(x) = sum_j a_js K(x, z_j) + b_s over landmarks z_1..z_m and minimises
+
+        1/2 (a_s' K(Z, Z) a_s + b_s^2) + sum_i C_i l(t_is f_s(x_i)),
+
+    with C_i = C times the weight of row i, and l(z) = max(0, 1 - z)^2 / 2 ("squared_hinge"),
+    log(1 + exp(-z)) ("logistic") or (1 - z)^2 / 2 ("least_squares"). With every row a landmark,
+    least squares equals :class:`LeastSquares`. Rows are visited in blocks: memory does not grow
+    with their number, time grows in proportion.
+
+    Parameters
+    ----------
+    n_landmarks : how many rows become landmarks; more cost time and lower the error
+    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid" or a function
+    gamma : number, "scale" (1 / (d var X)), "auto" (1 / d), or "loo": the width with the smallest
+        leave-one-out error of the landmark model on a sample of the rows
+    degree, coef0 : of the polynomial and the sigmoid kernel
+    C : weight of the losses
+    loss : "squared_hinge", "logistic" or "least_squares"
+    bias : "kernel" (1 is added to the kernel) or "none"
+    tol : an iterative loss stops when the decrease still to be had is this share of the objective
+    max_passes : passes over the data of an iterative loss
+    certified : continue by Newton steps until the relative duality gap is below ``tol``
+    class_weight : weights of the *user's* classes, a dict or "balanced"
+    dtype : of the kernel blocks; None is float64 up to 5,000 rows and float32 beyond
+    random_state : seed of the choice of landmarks
+
+    Attributes
+    ----------
+    features_ : landmarks and kernel
+    coef_ : (n_landmarks + bias, n_dichotomies) a, and b in the last row
+    statistics_ : sums that add and subtract (:class:`outcode.scale.statistics.Statistics`)
+    residual_ : share of the kernel's trace that the landmarks leave unexplained
+    objective_, norm2_, gap_ : (n_dichotomies,) objective, squared norm of w, relative duality gap
+    n_iter_ : passes over the data
+
+    Examples
+    --------
+    >>> machine = Nystrom(kernel="linear", C=10).fit([[0.0], [1.0]], [[-1], [1]])
+    >>> np.sign(machine.margins([[-1.0], [3.0]])).ravel().astype(int).tolist()
+    [-1, 1]
+    """
+
+    def __init__(
+        self,
+        n_landmarks: int = 1000,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        *,
+        degree: int = 3,
+        coef0: float = 0.0,
+        C: float = 1.0,
+        loss: str = "squared_hinge",
+        bias: str = "kernel",
+        tol: float = 1e-4,
+        max_passes: int = 100,
+        certified: bool = False,
+        class_weight: Any = None,
+        dtype: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_landmarks = n_landmarks
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.C = C
+        self.loss = loss
+        self.bias = bias
+        self.tol = tol
+        self.max_passes = max_passes
+        self.certified = certified
+        self.class_weight = class_weight
+        self.dtype = dtype
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def weigh(self, y: Array, sample_weight: Array) -> Array:
+        if self.class_weight is None:
+            return sample_weight
+        classes = np.unique(y)
+        weights = compute_class_weight(
+            self.class_weight, classes=classes, y=y, sample_weight=sample_weight
+        )
+        return sample_weight * weights[np.searchsorted(classes, y)]
+
+    # --- training ---
+
+    def fit(
+        self,
+        X: Any,
+        targets: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Nystrom:
+        """Train on arrays in memory."""
+        self._task = self._arrays(X, targets, sample_weight, n_jobs)
+        return self.fit_task(self._task)
+
+    def _arrays(self, X: Any, targets: Array, sample_weight: Any, n_jobs: int | None) -> Task:
+        X = _as_rows(X)
+        targets = as_targets(targets, X.shape[0])
+        weight = row_weights(sample_weight, X.shape[0])
+        check_signs(targets, weight)
+        signs, group = _groups(targets)
+        source = Arrays(X, None, group, None if np.all(weight == 1.0) else weight)
+        lengths = np.array([load.rows.stop - load.rows.start for load in source.loaders()])
+        scale = kernels.gamma_value("scale", X, weight)
+        return Task(Threads(n_jobs), source, signs, group, lengths, scale)
+
+    def fit_task(self, task: Task) -> Nystrom:
+        """Choose landmarks, sum the statistics, and solve for every column."""
+        lookup(LOSSES, self.loss, "loss")
+        lookup({"kernel": 1, "none": 0}, self.bias, "bias")
+        self.features_, self.residual_ = self._features(task)
+        landmarks.warn_residual(self.residual_, len(self.features_.landmarks))
+        self.statistics_ = self._collect(task)
+        return self._solve(task)
+
+    def _features(self, task: Task) -> tuple[Features, float]:
+        """Return landmarks chosen among candidates of every class, and what they leave."""
+        rng = check_random_state(self.random_state)
+        m = int(positive(self.n_landmarks, "n_landmarks"))
+        at = landmarks.candidates(task.labels, m, rng)
+        X = picked(task.engine, task.source, task.lengths, at)
+        kernel = self._kernel(X, task.labels[at], task.scale, m)
+        origin = kernel.origin(X)
+        rows = kernel.prepare(X, origin)
+        chosen = landmarks.pivots(kernel, rows, m, rng)
+        small = task.lengths.sum() <= DOUBLE_LIMIT
+        dtype = np.dtype(self.dtype or (np.float64 if small else np.float32))
+        kept = Features(kernel, rows[chosen.rows], origin, dtype, self.bias == "kernel")
+        return kept, chosen.residual
+
+    def _kernel(self, X: Any, labels: Array, scale: float, m: int) -> kernels.Kernel:
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "Landmarks are rows, so the kernel cannot be precomputed: give the rows and a "
+                "kernel's name or function."
+            )
+
+        def of(gamma: float | str) -> kernels.Kernel:
+            more = {"degree": self.degree, "coef0": self.coef0}
+            return kernels.resolve(self.kernel, X, gamma=gamma, **more)
+
+        if self.gamma == "loo":
+            sample = choice.sample_of(X, labels, of, 0)
+            return of(sample.best_gamma(scale, m, positive(self.C, "C")))
+        return of(scale if self.gamma == "scale" else self.gamma)
+
+    def _collect(self, task: Task) -> statistics.Statistics:
+        """Sum what the loss needs: one matrix for all rows where it only guides the descent."""
+        plain = np.zeros(len(task.signs), dtype=np.intp)
+        kind = statistics.kinds(task.signs) if LOSSES[self.loss] is None else plain
+        return statistics.collect(task.engine, task.source, self.features_, kind)
+
+    def _solve(self, task: Task) -> Nystrom:
+        found = self._trained(task, self.statistics_)
+        self.coef_, self.objective_, self.norm2_ = found.coef, found.objective, found.norm2
+        self.gap_, self.n_iter_ = found.gap, found.passes
+        _warn_unconverged(found)
+        return self
+
+    def _trained(
+        self, task: Task, sums: statistics.Statistics, start: Array | None = None
+    ) -> descent.Descent:
+        """Return the columns of a task trained, from its statistics and by passes if need be."""
+        C, loss = positive(self.C, "C"), LOSSES[self.loss]
+        args = task.engine, task.source, self.features_
+        if loss is None:
+            return ridge.solved(self.features_, sums, task.signs, C)
+        metric = ridge.factor(self.features_, sums.whole(), C * loss.curvature)
+        if start is None:
+            start = metric.solve(C * loss.curvature * (sums.moments.T @ task.signs.astype(float)))
+        limits = {"tol": positive(self.tol, "tol"), "max_passes": self.max_passes}
+        found = descent.descend(*args, loss, task.signs, C=C, metric=metric, start=start, **limits)
+        if self.certified:
+            return newton.refine(*args, loss, task.signs, C=C, found=found, **limits)
+        return found
+
+    # --- margins ---
+
+    def margins(self, X: Any) -> Array:
+        """Return phi(x) . a + b of every row and column, blocks of rows by threads."""
+        check_is_fitted(self, "coef_")
+        X = _as_rows(X)
+        score = Score(self.features_, self.coef_[None])
+        parts = Threads().each(score, Arrays(X, group=np.zeros(X.shape[0], dtype=np.intp)))
+        return np.concatenate(list(parts))
+
+    @property
+    def training_margins_(self) -> Array:
+        """The margins on the training rows, while the machine still has them."""
+        if not hasattr(self, "_task"):
+            raise AttributeError(
+                "The training rows are not in memory: ask for margins(X) with the rows."
+            )
+        return self.margins(self._task.source.X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_task"}
+
+    def held_out_margins(
+        self,
+        X: Any,
+        targets: Array,
+        fold: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Array:
+        """Return margins of each row under machines trained without its fold (-1: none).
+
+        The landmarks stay. Least squares subtracts the fold's statistics; the other losses train
+        all columns of all folds together, from the solution on all rows.
+        """
+        task = self._arrays(X, targets, sample_weight, n_jobs)
+        every = folded(task.signs, task.labels, np.asarray(fold))
+        source = replace(task.source, group=every.group)
+        part = replace(task, source=source, signs=every.signs, labels=every.group)
+        start = np.tile(self.coef_, every.n_folds)
+        found = self._trained(part, self._collect(part), start)
+        coefs = np.concatenate([every.apart(found.coef), self.coef_[None]])
+        score = Score(self.features_, coefs, every.model)
+        return np.concatenate(list(task.engine.each(score, source)))
+
+
+def _as_rows(X: Any) -> Any:
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2:
+        return X  # validated by the classifier
+    return check_array(X, accept_sparse="csr", dtype=np.float64)
+
+
+def _groups(targets: Array) -> tuple[Array, Array]:
+    """Return the distinct rows of the targets, and which of them each row has."""
+    bits = np.packbits(np.hstack([targets > 0, targets < 0]), axis=1)
+    keys = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).ravel()
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    return targets[first], group.ravel()
+
+
+def _warn_unconverged(found: descent.Descent) -> None:
+    if not found.converged.all():
+        warnings.warn(
+            f"{int((~found.converged).sum())} of {len(found.converged)} columns stopped after "
+            f"{found.passes} passes, with a relative duality gap of {found.gap.max():.2g}: raise "
+            f"max_passes or tol, or use a smaller C.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,187 @@
+"""The first pass over the blocks: classes, labels, the spread of the features, means of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from outcode._checks import Array
+from outcode.scale.engine import Engine, Sums
+from outcode.scale.sources import Block, BlockError, Loader, Source
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What one pass tells of the data.
+
+    Attributes
+    ----------
+    classes : sorted labels
+    labels : (n_samples,) class index of each row, in the order of the blocks
+    lengths : (n_blocks,) rows of each block
+    weight : (n_classes,) sum of the weights of each class
+    means : (n_classes, n_features) mean of the rows of each class
+    variance : variance of all values, as gamma="scale" takes it
+    """
+
+    classes: Array
+    labels: Array
+    lengths: Array
+    weight: Array
+    means: Array
+    variance: float
+
+
+def survey(engine: Engine, source: Source) -> Survey:
+    """Read every block once."""
+    glances = list(engine.each(glance, source))
+    width = {seen[2].shape[1] for seen in glances if len(seen[1])}
+    if len(width) != 1:
+        raise BlockError("There are no rows in these blocks." if not width else _other_width(width))
+    classes = _all_classes([seen[0] for seen in glances])
+    weight, sums = np.zeros(len(classes)), np.zeros((len(classes), width.pop()))
+    labels = []
+    for names, codes, total, mass, _ in glances:
+        if len(codes):
+            place = np.searchsorted(classes, names)
+            labels.append(place[codes].astype(np.min_scalar_type(len(classes))))
+            weight[place] += mass
+            sums[place] += total
+    means = sums / np.maximum(weight, 1e-300)[:, None]
+    lengths = np.array([len(seen[1]) for seen in glances])
+    variance = _merged_variance([seen[4] for seen in glances if seen[4][0] > 0])
+    return Survey(classes, np.concatenate(labels), lengths, weight, means, variance)
+
+
+def glance(block: Block) -> Sums:
+    """Return labels, their places, sums and weights per label, and (count, mean, squares)."""
+    assert block.y is not None
+    names, codes = np.unique(_sortable(block), return_inverse=True)
+    w = np.ones(len(block)) if block.weight is None else block.weight
+    pick = sparse.csr_matrix((w, (codes.ravel(), np.arange(len(block)))), (len(names), len(block)))
+    total = pick @ block.X
+    total = total.toarray() if sparse.issparse(total) else np.asarray(total)
+    return names, codes.ravel().astype(np.int32), total, pick.sum(axis=1).A1, _spread(block.X, w)
+
+
+def _sortable(block: Block) -> Array:
+    y = block.y
+    assert y is not None
+    if y.dtype != object:
+        return y
+    kinds = {type(label).__name__ for label in y}
+    if len(kinds) > 1:
+        raise block.error(f"the labels mix types ({', '.join(sorted(kinds))}).")
+    return np.array(y.tolist()) if len(y) else y.astype(str)
+
+
+def _spread(X: Any, w: Array) -> Array:
+    """Return weight, mean and weighted sum of squares about the mean of all values."""
+    if not X.shape[0] or not w.sum():
+        return np.zeros(3)
+    share = w / (w.sum() * X.shape[1])
+    mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
+    if sparse.issparse(X):
+        squares = float(share @ np.asarray(X.multiply(X).sum(axis=1)).ravel()) - mean**2
+    else:
+        squares = float(share @ ((X - mean) ** 2).sum(axis=1))
+    return np.array([w.sum(), mean, w.sum() * squares])
+
+
+def _merged_variance(spreads: Iterable[Array]) -> float:
+    """Merge weights, means and squares without cancellation (Chan, Golub & LeVeque 1983)."""
+    weight = mean = squares = 0.0
+    for w, m, s in spreads:
+        gap, both = m - mean, weight + w
+        squares += s + gap**2 * weight * w / both
+        mean += gap * w / both
+        weight = both
+    return squares / weight if weight else 0.0
+
+
+def _all_classes(names: list[Array]) -> Array:
+    present = [part for part in names if len(part)]
+    if len({part.dtype.kind in "US" for part in present}) > 1:
+        raise BlockError("The labels are text in some blocks and numbers in others.")
+    return np.unique(np.concatenate(present))
+
+
+def _other_width(width: set[int]) -> str:
+    return f"The blocks have different numbers of columns: {', '.join(map(str, sorted(width)))}."
+
+
+# --- blocks whose rows know their class and fold ---
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Read a block and number its rows by class, or by fold and class."""
+
+    load: Loader
+    classes: Array
+    folds: int = 0
+    seed: int = 0
+
+    def __call__(self) -> Block:
+        block = self.load()
+        assert block.y is not None
+        labels = np.searchsorted(self.classes, _sortable(block))
+        labels = np.minimum(labels, len(self.classes) - 1)
+        if len(block) and not np.array_equal(self.classes[labels], _sortable(block)):
+            row = int(np.argmax(self.classes[labels] != _sortable(block)))
+            raise block.error(f"the label {block.y[row]!r} was not there in the first pass.", row)
+        if self.folds:
+            labels = labels + len(self.classes) * block_folds(labels, self.folds, self.seed, block)
+        return replace(block, group=labels)
+
+
+@dataclass(frozen=True)
+class EncodedSource:
+    """A source whose blocks number their rows by class, or by fold and class."""
+
+    source: Source
+    classes: Array
+    folds: int = 0
+    seed: int = 0
+
+    def loaders(self) -> Iterator[Encoded]:
+        """Return the readers."""
+        for load in self.source.loaders():
+            yield Encoded(load, self.classes, self.folds, self.seed)
+
+
+def block_folds(labels: Array, folds: int, seed: int, block: Block) -> Array:
+    """Return the fold of each row: random, even within each class, the same at every reading."""
+    rng = np.random.RandomState([seed, block.number])
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    fold = np.empty(len(labels), dtype=np.intp)
+    fold[order] = (np.arange(len(labels)) + rng.randint(folds)) % folds
+    return fold
+
+
+# --- some rows of all blocks ---
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Return the rows asked for that are in a block."""
+
+    rows: dict[int, Array]
+
+    def __call__(self, block: Block) -> Block:
+        wanted = self.rows.get(block.number, np.empty(0, dtype=np.intp))
+        return block.take(wanted)
+
+
+def picked(engine: Engine, source: Source, lengths: Array, rows: Array) -> Any:
+    """Return some rows by their sorted positions in the whole, as one matrix."""
+    ends = np.cumsum(lengths)
+    block = np.searchsorted(ends, rows, side="right")
+    wanted = {int(b): rows[block == b] - (ends[b] - lengths[b]) for b in np.unique(block)}
+    parts = [part.X for part in engine.each(Pick(wanted), source) if len(part)]
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
