@@ -201,7 +201,7 @@ class Nystrom(Machine):
             return kernels.resolve(self.kernel, X, gamma=gamma, **more)
 
         if self.gamma == "loo":
-            sample = choice.sample_of(X, labels, of, 0)
+            sample = choice.Sample(*choice.subsample(X, labels, 0), of)
             return of(sample.best_gamma(scale, m, positive(self.C, "C")))
         return of(scale if self.gamma == "scale" else self.gamma)
 

@@ -24,7 +24,7 @@ from outcode.scale.sources import Arrays
 
 #: Rows of the sample that choices are made on.
 SAMPLE_ROWS = 20_000
-#: Values of C tried, as multiples of nothing: C is the weight of each row's loss.
+#: Values of C tried.
 VALUES_OF_C = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
@@ -123,8 +123,13 @@ def landmark_search(
     >>> table[0]["error"] <= table[-1]["error"]
     True
     """
-    sample = sample_of(X, class_labels(np.asarray(y))[1], kernel, random_state, n_jobs)
-    scale = kernels.gamma_value("scale", sample.X)
+    rows, labels = subsample(np.asarray(X), class_labels(np.asarray(y))[1], random_state)
+
+    def of(gamma: float) -> kernels.Kernel:
+        return kernels.resolve(kernel, rows, gamma=gamma)
+
+    sample = Sample(rows, labels, of, random_state, n_jobs)
+    scale = kernels.gamma_value("scale", rows)
     widths = [scale * 4.0**i for i in (-2, -1, 0, 1)] if gammas is None else gammas
     tried: Iterator[Setting] = (
         setting
@@ -135,13 +140,9 @@ def landmark_search(
     return sorted(map(asdict, tried), key=lambda row: row["error"])
 
 
-def sample_of(X: Any, labels: Array, kernel: Any, seed: int, n_jobs: int | None = None) -> Sample:
+def subsample(X: Any, labels: Array, seed: int) -> tuple[Any, Array]:
     """Return a stratified sample of at most 20,000 rows."""
-    if X.shape[0] > SAMPLE_ROWS:
-        at = landmarks.stratified(labels, SAMPLE_ROWS, check_random_state(seed))
-        X, labels = X[at], labels[at]
-
-    def of(gamma: float) -> kernels.Kernel:
-        return kernels.resolve(kernel, X, gamma=gamma)
-
-    return Sample(X, labels, of, seed, n_jobs)
+    if X.shape[0] <= SAMPLE_ROWS:
+        return X, labels
+    at = landmarks.stratified(labels, SAMPLE_ROWS, check_random_state(seed))
+    return X[at], labels[at]

@@ -97,23 +97,28 @@ def _sorted(block: Block) -> Block:
 
 @dataclass
 class Columns:
-    """Where every column stands: point, objective, gradient, step tried, and steps remembered."""
+    """Where every column stands: point, objective, gradient, step tried, and steps remembered.
+
+    ``natural`` is P^-1 g, and ``stretch`` how much longer than by P the last step could have been.
+    """
 
     x: Array
     value: Array
     gradient: Array
+    natural: Array
     direction: Array
     step: Array
     slope: Array
+    stretch: Array
     S: list[Array] = field(default_factory=list)
     Y: list[Array] = field(default_factory=list)
     rho: list[Array] = field(default_factory=list)
 
     def keep(self, columns: Array) -> None:
         """Leave out columns that are done."""
-        for name in ("x", "gradient", "direction"):
+        for name in ("x", "gradient", "natural", "direction"):
             setattr(self, name, getattr(self, name)[:, columns])
-        for name in ("value", "step", "slope"):
+        for name in ("value", "step", "slope", "stretch"):
             setattr(self, name, getattr(self, name)[columns])
         self.S = [s[:, columns] for s in self.S]
         self.Y = [y[:, columns] for y in self.Y]
@@ -135,7 +140,7 @@ class Columns:
         for s, y, rho in zip(self.S[::-1], self.Y[::-1], self.rho[::-1], strict=True):
             alphas.append(rho * np.einsum("ps,ps->s", s, q))
             q -= y * alphas[-1]
-        q = metric.solve(q)
+        q = self.stretch * metric.solve(q)
         for s, y, rho, alpha in zip(self.S, self.Y, self.rho, alphas[::-1], strict=True):
             q += s * (alpha - rho * np.einsum("ps,ps->s", y, q))
         self.direction = np.where(fresh, -q, self.direction)
@@ -197,11 +202,11 @@ class _Run:
         active = np.arange(start.shape[1])
         done = _Done(start.copy(), np.zeros(len(active)), np.zeros_like(start), active < 0)
         value, gradient = self.evaluate(start, active)
-        now = Columns(start.copy(), value, gradient, np.zeros_like(start), value * 0, value * 0)
+        now = self._begin(start, value, gradient)
         fresh, passes = np.ones(len(active), bool), 1
         while True:
-            left = self.metric.solve(now.gradient)
-            finished = 0.5 * np.einsum("ps,ps->s", now.gradient, left) <= self.tol * now.value
+            left = 0.5 * np.einsum("ps,ps->s", now.gradient, now.natural)
+            finished = left <= self.tol * now.value
             done.store(active, now, finished)
             if finished.all() or passes >= self.max_passes:
                 return done.result(self.features, passes)
@@ -211,13 +216,24 @@ class _Run:
             fresh = self._step(now, active)
             passes += 1
 
+    def _begin(self, start: Array, value: Array, gradient: Array) -> Columns:
+        natural, zero = self.metric.solve(gradient), np.zeros_like(value)
+        rest = np.zeros_like(start)
+        return Columns(start.copy(), value, gradient, natural, rest, zero, zero, zero + 1.0)
+
     def _step(self, now: Columns, active: Array) -> Array:
         """Try a step in every column and return which have moved."""
         moved = now.step * now.direction
         value, gradient = self.evaluate(now.x + moved, active)
         goal = now.value + ARMIJO * now.step * now.slope + ROUNDING * np.abs(now.value)
         accepted = value <= goal
-        now.remember(moved, gradient - now.gradient, accepted)
+        natural, y = self.metric.solve(gradient), gradient - now.gradient
+        now.remember(moved, y, accepted)
+        # s'y / y' P^-1 y >= 1: rows that are right by 1 have no curvature, P counts them all
+        ratio = np.einsum("ps,ps->s", moved, y)
+        ratio = ratio / np.maximum(np.einsum("ps,ps->s", y, natural - now.natural), 1e-300)
+        now.stretch = np.where(accepted & (ratio > 0), np.maximum(ratio, 1.0), now.stretch)
+        now.natural = np.where(accepted, natural, now.natural)
         curved = 2.0 * np.maximum(value - now.value - now.step * now.slope, 1e-300)
         shorter = -now.slope * now.step**2 / curved  # the minimum of the parabola through both
         now.step = np.where(accepted, 1.0, np.clip(shorter, 0.1 * now.step, 0.5 * now.step))
