@@ -35,6 +35,12 @@ class Features:
     def __len__(self) -> int:
         return len(self.landmarks) + self.bias
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is computed when it is asked for."""
+        kept = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = kernels.Rows(self.landmarks.values, self.landmarks.norms)
+        return {**kept, "landmarks": plain}
+
     def tiles(self, X: Any) -> Iterator[tuple[slice, Array]]:
         """Yield the features of some rows at a time, in the type of kernel blocks."""
         m = len(self.landmarks)

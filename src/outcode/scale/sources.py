@@ -32,7 +32,8 @@ class Block:
     """Some rows of the data.
 
     ``y`` are the user's labels; ``group`` numbers the rows that every column of a code treats alike
-    (rows of one class, or of one class in one fold); ``weight`` is None where all weights are 1.
+    (rows of one class, or of one class in one fold); ``weight`` is None where all weights are 1;
+    ``first`` is the place of the first row in its source.
     """
 
     X: Any
@@ -41,6 +42,7 @@ class Block:
     weight: Array | None = None
     where: str = "X"
     number: int = 0
+    first: int = 0
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -53,7 +55,7 @@ class Block:
 
     def error(self, what: str, row: int | None = None) -> BlockError:
         """Return an error that says where it happened."""
-        at = "" if row is None else f", row {row}"
+        at = "" if row is None else f", row {self.first + row}"
         return BlockError(f"{self.where}, block {self.number}{at}: {what}")
 
 
@@ -77,7 +79,7 @@ class Slice:
 
     def __call__(self) -> Block:
         whole = Block(self.source.X, self.source.y, self.source.group, self.source.weight)
-        return replace(whole.take(self.rows), number=self.number)
+        return replace(whole.take(self.rows), number=self.number, first=self.rows.start)
 
 
 @dataclass(frozen=True)

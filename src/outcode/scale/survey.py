@@ -38,7 +38,7 @@ class Survey:
 
 def survey(engine: Engine, source: Source) -> Survey:
     """Read every block once."""
-    glances = list(engine.each(glance, source))
+    glances = engine.records(glance, source)
     width = {seen[2].shape[1] for seen in glances if len(seen[1])}
     if len(width) != 1:
         raise BlockError("There are no rows in these blocks." if not width else _other_width(width))
@@ -125,6 +125,11 @@ class Encoded:
     classes: Array
     folds: int = 0
     seed: int = 0
+
+    @property
+    def place(self) -> str | None:
+        """Where the block comes from."""
+        return getattr(self.load, "place", None)
 
     def __call__(self) -> Block:
         block = self.load()
