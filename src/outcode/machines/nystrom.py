@@ -17,8 +17,9 @@ from outcode.machines.common import Machine, as_targets, check_signs
 from outcode.scale import choice, descent, landmarks, losses, newton, ridge, statistics
 from outcode.scale.engine import Engine, Threads
 from outcode.scale.features import Features
-from outcode.scale.sources import Arrays, Source
+from outcode.scale.objective import Objective, Solution
 from outcode.scale.scoring import Score, folded
+from outcode.scale.sources import Arrays, Regrouped, Source
 from outcode.scale.survey import picked
 
 #: Up to this many rows kernel blocks are float64, beyond it float32, unless the user says.
@@ -103,7 +104,7 @@ class Nystrom(Machine):
         C: float = 1.0,
         loss: str = "squared_hinge",
         bias: str = "kernel",
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         max_passes: int = 100,
         certified: bool = False,
         class_weight: Any = None,
@@ -151,8 +152,9 @@ class Nystrom(Machine):
         verbose: int = 0,
     ) -> Nystrom:
         """Train on arrays in memory."""
-        self._task = self._arrays(X, targets, sample_weight, n_jobs)
-        return self.fit_task(self._task)
+        task = self._arrays(X, targets, sample_weight, n_jobs)
+        self._rows = _as_rows(X)
+        return self.fit_task(task)
 
     def _arrays(self, X: Any, targets: Array, sample_weight: Any, n_jobs: int | None) -> Task:
         X = _as_rows(X)
@@ -197,8 +199,9 @@ class Nystrom(Machine):
             )
 
         def of(gamma: float | str) -> kernels.Kernel:
-            more = {"degree": self.degree, "coef0": self.coef0}
-            return kernels.resolve(self.kernel, X, gamma=gamma, **more)
+            return kernels.resolve(
+                self.kernel, X, gamma=gamma, degree=self.degree, coef0=self.coef0
+            )
 
         if self.gamma == "loo":
             sample = choice.Sample(*choice.subsample(X, labels, 0), of)
@@ -220,19 +223,19 @@ class Nystrom(Machine):
 
     def _trained(
         self, task: Task, sums: statistics.Statistics, start: Array | None = None
-    ) -> descent.Descent:
+    ) -> Solution:
         """Return the columns of a task trained, from its statistics and by passes if need be."""
         C, loss = positive(self.C, "C"), LOSSES[self.loss]
-        args = task.engine, task.source, self.features_
         if loss is None:
             return ridge.solved(self.features_, sums, task.signs, C)
         metric = ridge.factor(self.features_, sums.whole(), C * loss.curvature)
         if start is None:
             start = metric.solve(C * loss.curvature * (sums.moments.T @ task.signs.astype(float)))
-        limits = {"tol": positive(self.tol, "tol"), "max_passes": self.max_passes}
-        found = descent.descend(*args, loss, task.signs, C=C, metric=metric, start=start, **limits)
+        problem = Objective(task.engine, task.source, self.features_, loss, task.signs, C)
+        tol, passes = positive(self.tol, "tol"), int(self.max_passes)
+        found = descent.descend(problem, metric, start, tol=tol, max_passes=passes)
         if self.certified:
-            return newton.refine(*args, loss, task.signs, C=C, found=found, **limits)
+            return newton.refine(problem, found, tol=tol, max_passes=passes)
         return found
 
     # --- margins ---
@@ -248,14 +251,14 @@ class Nystrom(Machine):
     @property
     def training_margins_(self) -> Array:
         """The margins on the training rows, while the machine still has them."""
-        if not hasattr(self, "_task"):
+        if not hasattr(self, "_rows"):
             raise AttributeError(
                 "The training rows are not in memory: ask for margins(X) with the rows."
             )
-        return self.margins(self._task.source.X)
+        return self.margins(self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_task"}
+        return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
 
     def held_out_margins(
         self,
@@ -274,7 +277,7 @@ class Nystrom(Machine):
         """
         task = self._arrays(X, targets, sample_weight, n_jobs)
         every = folded(task.signs, task.labels, np.asarray(fold))
-        source = replace(task.source, group=every.group)
+        source = Regrouped(task.source, every.group, task.lengths)
         part = replace(task, source=source, signs=every.signs, labels=every.group)
         start = np.tile(self.coef_, every.n_folds)
         found = self._trained(part, self._collect(part), start)
@@ -297,7 +300,7 @@ def _groups(targets: Array) -> tuple[Array, Array]:
     return targets[first], group.ravel()
 
 
-def _warn_unconverged(found: descent.Descent) -> None:
+def _warn_unconverged(found: Solution) -> None:
     if not found.converged.all():
         warnings.warn(
             f"{int((~found.converged).sum())} of {len(found.converged)} columns stopped after "

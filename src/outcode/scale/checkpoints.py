@@ -43,7 +43,7 @@ class State:
 
 
 def _group(kept: dict[str, Array], number: int) -> Sums | None:
-    found = []
+    found: list[Array] = []
     while (name := f"{number}_{len(found)}") in kept:
         found.append(kept[name])
     return tuple(found) or None
@@ -107,7 +107,7 @@ class Folder(Checkpoint):
         file = self._file(state)
         file.parent.mkdir(parents=True, exist_ok=True)
         unfinished = file.with_suffix(".part.npz")
-        np.savez(unfinished, places=places, **arrays, **more)
+        np.savez(unfinished, places=places, **{**arrays, **more})
         unfinished.replace(file)
 
     def _file(self, state: State) -> Path:

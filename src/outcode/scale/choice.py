@@ -67,9 +67,7 @@ class Sample:
         )
         spent = (time.perf_counter() - started) / len(values)
         pairs = zip(values, errors, strict=True)
-        return [
-            Setting(n_landmarks, gamma, C, float(e), chosen.residual, spent) for C, e in pairs
-        ]
+        return [Setting(n_landmarks, gamma, C, float(e), chosen.residual, spent) for C, e in pairs]
 
     def best_gamma(self, scale: float, n_landmarks: int, C: float) -> float:
         """Walk from ``scale`` by factors of 4, then 2, to the smallest error at this C."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -127,7 +128,7 @@ class Cluster(Engine):
     """The workers of a Dask client."""
 
     client: Any
-    checkpoint: Checkpoint = NoCheckpoint()
+    checkpoint: Checkpoint = field(default_factory=NoCheckpoint)
 
     def sums(
         self, leaf: Callable[[Block], Sums], loaders: Iterable[Loader]
@@ -135,7 +136,7 @@ class Cluster(Engine):
         """Yield the sums of eight blocks each, the last of fewer."""
         groups = _batches(loaders)
         for group, value in self._results(_group_sum, leaf, groups):
-            yield len(group), 1 if len(group) == FAN else 1, _writable(value)
+            yield len(group), 1, _writable(value)
 
     def values(self, leaf: Callable[[Block], T], loaders: Iterable[Loader]) -> Iterator[T]:
         """Yield ``leaf(block)`` of every block, in order."""
@@ -146,10 +147,10 @@ class Cluster(Engine):
         self, node: Callable[..., Any], leaf: Any, groups: Iterator[list[Loader]]
     ) -> Iterator[tuple[list[Loader], Any]]:
         """Yield the value of each group of blocks in order, a bounded number under way."""
-        import dask
+        from dask.delayed import delayed
 
         with _explained():
-            model = dask.delayed(leaf, pure=False, traverse=False)
+            model = delayed(leaf, pure=False, traverse=False)
             running = [self._start(node, model, group) for group in islice(groups, AHEAD)]
             try:
                 while running:
@@ -162,13 +163,13 @@ class Cluster(Engine):
                     future.release()
 
     def _start(self, node: Any, model: Any, group: list[Loader]) -> tuple[list[Loader], Any]:
-        import dask
+        from dask.delayed import delayed
 
-        parts = [dask.delayed(on_worker, pure=False)(model, load) for load in group]
+        parts = [delayed(on_worker, pure=False)(model, load) for load in group]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Sending large graph")
             return group, self.client.compute(
-                dask.delayed(node, pure=False)(parts), retries=RETRIES, optimize_graph=False
+                delayed(node, pure=False)(parts), retries=RETRIES, optimize_graph=False
             )
 
     def _finished(self, future: Any, node: Any, model: Any, group: list[Loader]) -> Any:
@@ -210,29 +211,33 @@ def _batches(loaders: Iterable[Loader]) -> Iterator[list[Loader]]:
         yield group
 
 
-class _explained:  # noqa: N801  # a context
+@contextmanager
+def _explained() -> Iterator[None]:
     """Say in plain words that the cluster or its client has gone."""
+    from distributed import KilledWorker
 
-    def __enter__(self) -> None:
-        return None
+    try:
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"Workers died again and again on the same block ({error}): they may be short of "
+            f"memory; give smaller blocks or larger workers."
+        ) from error
+    except Exception as error:
+        if not _gone(error):
+            raise
+        raise ClusterError(
+            f"The Dask client or its scheduler went away during training "
+            f"({type(error).__name__}): connect a client again and fit again; with checkpoint= "
+            f"the finished blocks are kept."
+        ) from error
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is None or isinstance(error, BlockError | GeneratorExit):
-            return
-        from concurrent.futures import CancelledError
 
-        from distributed import KilledWorker
-        from distributed.comm.core import CommClosedError
+def _gone(error: Exception) -> bool:
+    from concurrent.futures import CancelledError
 
-        name = type(error).__name__
-        gone = CancelledError, CommClosedError, TimeoutError, ConnectionError
-        if isinstance(error, KilledWorker):
-            raise ClusterError(
-                f"Workers died again and again on the same block ({error}): they may be short of "
-                f"memory; give smaller blocks or larger workers."
-            ) from error
-        if isinstance(error, gone) or "losed" in name or "ancelled" in name or "losed" in str(error):
-            raise ClusterError(
-                f"The Dask client or its scheduler went away during training ({name}): connect a "
-                f"client again and fit again; with checkpoint= the finished blocks are kept."
-            ) from error
+    from distributed.comm.core import CommClosedError
+
+    lost = CancelledError, CommClosedError, TimeoutError, ConnectionError
+    words = f"{type(error).__name__} {error}".lower()
+    return isinstance(error, lost) or "closed" in words or "cancelled" in words

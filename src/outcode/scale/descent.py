@@ -6,8 +6,7 @@ Algorithm  L-BFGS for all columns at once, one pass over the blocks per step. Th
            it never raises the objective. A column whose step is too long tries a shorter one in
            the next pass, beside the others.
 Stopping   1/2 g' P^-1 g <= tol times the objective; a column that is done is left out.
-Returns    coefficients, objective, and the duality gap 1/2 g' R^-1 g: with the dual variables
-           alpha_i = -C w_i l'(t_i f_i) the primal and the dual objective differ by exactly that.
+Returns    coefficients, objective and the duality gap 1/2 g' R^-1 g
 """
 
 from __future__ import annotations
@@ -17,10 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from outcode._checks import Array
-from outcode.scale.engine import Engine, Sums
 from outcode.scale.features import Features
-from outcode.scale.losses import Loss
-from outcode.scale.sources import Block, Source
+from outcode.scale.objective import Objective, Solution, certified
 from outcode.scale.statistics import Factor
 
 #: Steps remembered by L-BFGS.
@@ -29,70 +26,6 @@ HISTORY = 8
 HISTORY_BYTES = 2**29
 #: Share of the predicted decrease that a step must reach, and rounding it may miss it by.
 ARMIJO, ROUNDING = 1e-4, 1e-7
-
-
-@dataclass(frozen=True)
-class Descent:
-    """What a descent found, per column."""
-
-    coef: Array
-    objective: Array
-    norm2: Array
-    gap: Array
-    converged: Array
-    passes: int
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """Sums of losses and their gradients over a block, for the columns given.
-
-    ``signs`` (n_groups, n_columns) says which target each group has in each column, 0 for none.
-    """
-
-    features: Features
-    loss: Loss
-    signs: Array
-    coef: Array
-
-    def __call__(self, block: Block) -> Sums:
-        block = _sorted(block)
-        value, gradient = np.zeros(self.coef.shape[1]), np.zeros(self.coef.shape)
-        coef = self.coef.astype(self.features.dtype)
-        for cut, phi in self.features.tiles(block.X):
-            for rows, columns in self._runs(block.take(cut)):
-                self._add(value, gradient, (phi[rows], block.take(cut).take(rows), columns, coef))
-        return value, gradient
-
-    def _runs(self, part: Block) -> list[tuple[slice, Array | slice]]:
-        """Return runs of rows and the columns that use them: all in one where no sign is 0."""
-        group = part.group
-        assert group is not None
-        if (self.signs != 0).all():
-            return [(slice(0, len(part)), slice(None))]
-        starts = np.flatnonzero(np.diff(group, prepend=-1))
-        stops = [*starts[1:].tolist(), len(part)]
-        runs = [(slice(a, b), np.flatnonzero(self.signs[group[a]])) for a, b in zip(starts, stops)]  # noqa: B905
-        return [(rows, columns) for rows, columns in runs if len(columns)]
-
-    def _add(
-        self, value: Array, gradient: Array, work: tuple[Array, Block, Array | slice, Array]
-    ) -> None:
-        phi, part, columns, coef = work
-        assert part.group is not None
-        signs = self.signs[part.group][:, columns].astype(phi.dtype)
-        z = signs * (phi @ coef[:, columns])
-        losses, slopes = self.loss.value(z), self.loss.slope(z) * signs
-        if part.weight is not None:
-            losses *= part.weight[:, None]
-            slopes *= part.weight[:, None].astype(phi.dtype)
-        value[columns] += losses.sum(axis=0, dtype=np.float64)
-        gradient[:, columns] += phi.T @ slopes
-
-
-def _sorted(block: Block) -> Block:
-    assert block.group is not None
-    return block.take(np.argsort(block.group, kind="stable"))
 
 
 @dataclass
@@ -134,6 +67,21 @@ class Columns:
         if len(self.S) > HISTORY:
             del self.S[0], self.Y[0], self.rho[0]
 
+    def move(
+        self, moved: Array, value: Array, gradient: Array, natural: Array, accepted: Array
+    ) -> None:
+        """Go where the step led, in the columns in which it was accepted."""
+        y = gradient - self.gradient
+        self.remember(moved, y, accepted)
+        # s'y / y' P^-1 y >= 1: rows that are right by 1 have no curvature, P counts them all
+        ratio = np.einsum("ps,ps->s", moved, y)
+        ratio = ratio / np.maximum(np.einsum("ps,ps->s", y, natural - self.natural), 1e-300)
+        self.stretch = np.where(accepted & (ratio > 0), np.maximum(ratio, 1.0), self.stretch)
+        self.natural = np.where(accepted, natural, self.natural)
+        self.x = np.where(accepted, self.x + moved, self.x)
+        self.value = np.where(accepted, value, self.value)
+        self.gradient = np.where(accepted, gradient, self.gradient)
+
     def descend(self, metric: Factor, fresh: Array) -> None:
         """Set the direction -H g of the columns that moved, by the two-loop recursion."""
         q, alphas = self.gradient.copy(), []
@@ -149,74 +97,50 @@ class Columns:
 
 
 def descend(
-    engine: Engine,
-    source: Source,
-    features: Features,
-    loss: Loss,
-    signs: Array,
-    *,
-    C: float,
-    metric: Factor,
-    start: Array,
-    tol: float,
-    max_passes: int,
-) -> Descent:
+    objective: Objective, metric: Factor, start: Array, *, tol: float, max_passes: int
+) -> Solution:
     """Train all columns from ``start``, in chunks where they are many."""
-    width = max(1, HISTORY_BYTES // (16 * HISTORY * len(features)))
-    chunks = [slice(i, i + width) for i in range(0, signs.shape[1], width)]
+    width = max(1, HISTORY_BYTES // (16 * HISTORY * len(objective.features)))
+    chunks = [slice(i, i + width) for i in range(0, start.shape[1], width)]
     found = [
-        _Run(engine, source, features, loss, signs[:, cut], C, metric, tol, max_passes).train(
-            start[:, cut]
-        )
-        for cut in chunks
+        _Run(objective.of(cut), metric, tol, max_passes).train(start[:, cut]) for cut in chunks
     ]
+    if len(found) == 1:
+        return found[0]
     names = ("coef", "objective", "norm2", "gap", "converged")
-    parts = [np.concatenate([getattr(one, name) for one in found], axis=-1) for name in names]
-    return Descent(*parts, passes=sum(one.passes for one in found))
+    parts = {name: np.concatenate([getattr(one, name) for one in found], axis=-1) for name in names}
+    return Solution(**parts, passes=sum(one.passes for one in found))
 
 
 @dataclass
 class _Run:
     """One descent of some columns."""
 
-    engine: Engine
-    source: Source
-    features: Features
-    loss: Loss
-    signs: Array
-    C: float
+    objective: Objective
     metric: Factor
     tol: float
     max_passes: int
 
-    def evaluate(self, coef: Array, columns: Array) -> tuple[Array, Array]:
-        """Return objective and gradient of some columns: one pass."""
-        leaf = Gradient(self.features, self.loss, self.signs[:, columns], coef)
-        value, gradient = self.engine.total(leaf, self.source)
-        pull = self.features.regulariser @ coef
-        norm2 = np.einsum("ps,ps->s", coef, pull)
-        return 0.5 * norm2 + self.C * value, pull + self.C * gradient
-
-    def train(self, start: Array) -> Descent:
+    def train(self, start: Array) -> Solution:
         """Descend until every column is done or there are too many passes."""
         active = np.arange(start.shape[1])
         done = _Done(start.copy(), np.zeros(len(active)), np.zeros_like(start), active < 0)
-        value, gradient = self.evaluate(start, active)
-        now = self._begin(start, value, gradient)
+        now = self._begin(start)
         fresh, passes = np.ones(len(active), bool), 1
         while True:
             left = 0.5 * np.einsum("ps,ps->s", now.gradient, now.natural)
             finished = left <= self.tol * now.value
             done.store(active, now, finished)
             if finished.all() or passes >= self.max_passes:
-                return done.result(self.features, passes)
+                return done.result(self.objective.features, passes)
             active, fresh = active[~finished], fresh[~finished]
             now.keep(~finished)
             now.descend(self.metric, fresh)
             fresh = self._step(now, active)
             passes += 1
 
-    def _begin(self, start: Array, value: Array, gradient: Array) -> Columns:
+    def _begin(self, start: Array) -> Columns:
+        value, gradient = self.objective.at(start)
         natural, zero = self.metric.solve(gradient), np.zeros_like(value)
         rest = np.zeros_like(start)
         return Columns(start.copy(), value, gradient, natural, rest, zero, zero, zero + 1.0)
@@ -224,22 +148,13 @@ class _Run:
     def _step(self, now: Columns, active: Array) -> Array:
         """Try a step in every column and return which have moved."""
         moved = now.step * now.direction
-        value, gradient = self.evaluate(now.x + moved, active)
+        value, gradient = self.objective.of(active).at(now.x + moved)
         goal = now.value + ARMIJO * now.step * now.slope + ROUNDING * np.abs(now.value)
         accepted = value <= goal
-        natural, y = self.metric.solve(gradient), gradient - now.gradient
-        now.remember(moved, y, accepted)
-        # s'y / y' P^-1 y >= 1: rows that are right by 1 have no curvature, P counts them all
-        ratio = np.einsum("ps,ps->s", moved, y)
-        ratio = ratio / np.maximum(np.einsum("ps,ps->s", y, natural - now.natural), 1e-300)
-        now.stretch = np.where(accepted & (ratio > 0), np.maximum(ratio, 1.0), now.stretch)
-        now.natural = np.where(accepted, natural, now.natural)
         curved = 2.0 * np.maximum(value - now.value - now.step * now.slope, 1e-300)
         shorter = -now.slope * now.step**2 / curved  # the minimum of the parabola through both
         now.step = np.where(accepted, 1.0, np.clip(shorter, 0.1 * now.step, 0.5 * now.step))
-        now.x = np.where(accepted, now.x + moved, now.x)
-        now.value = np.where(accepted, value, now.value)
-        now.gradient = np.where(accepted, gradient, now.gradient)
+        now.move(moved, value, gradient, self.metric.solve(gradient), accepted)
         return accepted
 
 
@@ -256,10 +171,6 @@ class _Done:
         self.coef[:, active], self.gradient[:, active] = now.x, now.gradient
         self.value[active], self.converged[active] = now.value, finished
 
-    def result(self, features: Features, passes: int) -> Descent:
-        R = features.regulariser
-        norm2 = np.einsum("ps,ps->s", self.coef, R @ self.coef)
-        gap = 0.5 * np.einsum("ps,ps->s", self.gradient, np.linalg.solve(R, self.gradient))
-        return Descent(
-            self.coef, self.value, norm2, gap / np.abs(self.value), self.converged, passes
-        )
+    def result(self, features: Features, passes: int) -> Solution:
+        norm2, gap = certified(features, self.coef, self.value, self.gradient)
+        return Solution(self.coef, self.value, norm2, gap, self.converged, passes)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
+
+import numpy as np
 
 from outcode._checks import Array
 from outcode.parallel import n_threads, single_blas
@@ -59,7 +61,7 @@ def added(first: Sums | None, second: Sums) -> Sums:
     if first is None:
         return second
     for a, b in zip(first, second, strict=True):
-        a += b
+        np.add(a, b, out=a)
     return first
 
 
@@ -70,7 +72,7 @@ class Engine:
     before is not repeated.
     """
 
-    checkpoint: Checkpoint = NoCheckpoint()
+    checkpoint: Checkpoint
 
     def total(self, leaf: Callable[[Block], Sums], source: Source) -> Sums:
         """Return the sum of ``leaf(block)`` over all blocks."""
@@ -120,7 +122,7 @@ class Threads(Engine):
     """Threads of this process; at most one block more than there are threads is in memory."""
 
     n_jobs: int | None = None
-    checkpoint: Checkpoint = NoCheckpoint()
+    checkpoint: Checkpoint = field(default_factory=NoCheckpoint)
 
     def values(self, leaf: Callable[[Block], T], loaders: Iterable[Loader]) -> Iterator[T]:
         """Yield ``leaf(block)`` of every block, in order."""

@@ -255,7 +255,9 @@ def _numbers(columns: dict[str, Array], names: tuple[str, ...], block: Block) ->
             X[:, j] = columns[name]
         except (TypeError, ValueError):
             row, value = _no_number(columns[name])
-            raise block.error(f"column {name!r} holds {value!r}, which is no number.", row) from None
+            raise block.error(
+                f"column {name!r} holds {value!r}, which is no number.", row
+            ) from None
     return X
 
 

@@ -30,7 +30,7 @@ def candidates(labels: Array, n_landmarks: int, rng: np.random.RandomState) -> A
 def stratified(labels: Array, size: int, rng: np.random.RandomState) -> Array:
     """Return about ``size`` sorted rows: proportional to the classes, at least a quarter share."""
     counts = np.bincount(labels)
-    least = np.minimum(counts, int(np.ceil(size / (4 * max(1, np.count_nonzero(counts))))))
+    least = np.minimum(counts, int(np.ceil(size / (4.0 * np.count_nonzero(counts)))))
     share = np.maximum(least, np.floor(size * counts / counts.sum()).astype(int))
     order = rng.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
@@ -66,7 +66,7 @@ def pivots(
         drawn = _draw(left, min(BATCH, max(8, n_landmarks - len(chosen))), rng)
         known = factor[: len(chosen)]
         block = kernel.block(rows[drawn], rows) - known[:, drawn].T @ known
-        kept = _accepted(block[:, drawn], left[drawn], rng)[: n_landmarks - len(chosen)]
+        kept = np.array(_accepted(block[:, drawn], left[drawn], rng)[: n_landmarks - len(chosen)])
         lower = np.linalg.cholesky(block[np.ix_(kept, drawn[kept])])
         rows_of = solve_triangular(lower, block[kept], lower=True, check_finite=False)
         factor[len(chosen) : len(chosen) + len(kept)] = rows_of

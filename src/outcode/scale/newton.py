@@ -13,11 +13,12 @@ import numpy as np
 from scipy.linalg import lapack
 
 from outcode._checks import Array
-from outcode.scale.descent import ARMIJO, Descent, Gradient
-from outcode.scale.engine import Engine, Sums
+from outcode.scale.descent import ARMIJO
+from outcode.scale.engine import Sums
 from outcode.scale.features import Features
 from outcode.scale.losses import Loss
-from outcode.scale.sources import Block, Source
+from outcode.scale.objective import Objective, Solution, certified
+from outcode.scale.sources import Block
 from outcode.scale.statistics import PASS_BYTES, Factor, packed, packed_size
 
 
@@ -48,77 +49,52 @@ class Curvature:
         return (out,)
 
 
-def refine(
-    engine: Engine,
-    source: Source,
-    features: Features,
-    loss: Loss,
-    signs: Array,
-    *,
-    C: float,
-    found: Descent,
-    tol: float,
-    max_passes: int,
-) -> Descent:
+def refine(objective: Objective, found: Solution, *, tol: float, max_passes: int) -> Solution:
     """Take Newton steps in the columns whose relative duality gap is above ``tol``."""
-    width = max(1, PASS_BYTES // (8 * packed_size(len(features))))
-    regulariser = packed(features.regulariser)
+    exact = objective.exact()
+    width = max(1, PASS_BYTES // (8 * packed_size(len(exact.features))))
     while found.passes < max_passes and (found.gap > tol).any():
         worst = np.flatnonzero(found.gap > tol)[:width]
-        part = signs[:, worst]
-        leaf = Curvature(features, loss, part, found.coef[:, worst])
-        (matrices,) = engine.total(leaf, source)
-        exact = replace(features, dtype=np.dtype(np.float64))
-        point = _Point(engine, source, exact, loss, part, C)
-        value, gradient = point.at(found.coef[:, worst])
-        step = np.column_stack(
-            [
-                Factor.of(C * matrix + regulariser, len(features)).solve(-g[:, None])[:, 0]
-                for matrix, g in zip(matrices, gradient.T, strict=True)
-            ]
-        )
-        coef, passes = point.search(found.coef[:, worst], value, gradient, step)
-        found = point.stored(found, worst, coef, found.passes + 2 + passes)
+        coef, passes = _step(exact.of(worst), found.coef[:, worst])
+        found = _stored(exact.of(worst), found, worst, coef, found.passes + 3 + passes)
     return replace(found, converged=found.gap <= tol)
 
 
-@dataclass(frozen=True)
-class _Point:
-    """Objective and gradient of some columns, in float64."""
+def _step(objective: Objective, coef: Array) -> tuple[Array, int]:
+    """Return the coefficients after a Newton step, and the passes of its line search."""
+    features, C = objective.features, objective.C
+    leaf = Curvature(features, objective.loss, objective.signs, coef)
+    (matrices,) = objective.engine.total(leaf, objective.source)
+    value, gradient = objective.at(coef)
+    regulariser = packed(features.regulariser)
+    steps = [
+        Factor.of(C * matrix + regulariser, len(features)).solve(-g[:, None])[:, 0]
+        for matrix, g in zip(matrices, gradient.T, strict=True)
+    ]
+    return _search(objective, coef, value, gradient, np.column_stack(steps))
 
-    engine: Engine
-    source: Source
-    features: Features
-    loss: Loss
-    signs: Array
-    C: float
 
-    def at(self, coef: Array) -> tuple[Array, Array]:
-        leaf = Gradient(self.features, self.loss, self.signs, coef)
-        value, gradient = self.engine.total(leaf, self.source)
-        pull = self.features.regulariser @ coef
-        norm2 = np.einsum("ps,ps->s", coef, pull)
-        return 0.5 * norm2 + self.C * value, pull + self.C * gradient
+def _search(
+    objective: Objective, coef: Array, value: Array, gradient: Array, step: Array
+) -> tuple[Array, int]:
+    """Halve the steps that do not lower the objective, at most ten times."""
+    slope, size = np.einsum("ps,ps->s", gradient, step), np.ones(len(value))
+    good, passes = np.zeros(len(value), bool), 0
+    while not good.all() and passes < 10:
+        reached, _ = objective.at(coef + size * step)
+        good = reached <= value + ARMIJO * size * slope + 1e-12 * np.abs(value)
+        size, passes = np.where(good, size, size / 2.0), passes + 1
+    return coef + np.where(good, size, 0.0) * step, passes
 
-    def search(self, coef: Array, value: Array, gradient: Array, step: Array) -> tuple[Array, int]:
-        """Halve the steps that do not lower the objective, at most ten times."""
-        slope, size = np.einsum("ps,ps->s", gradient, step), np.ones(len(value))
-        for passes in range(1, 11):
-            reached, _ = self.at(coef + size * step)
-            good = reached <= value + ARMIJO * size * slope + 1e-12 * np.abs(value)
-            if good.all():
-                return coef + size * step, passes
-            size = np.where(good, size, size / 2.0)
-        return coef + np.where(good, size, 0.0) * step, passes
 
-    def stored(self, found: Descent, columns: Array, coef: Array, passes: int) -> Descent:
-        """Return what was found with some columns replaced and their gap measured."""
-        value, gradient = self.at(coef)
-        R = self.features.regulariser
-        gap = 0.5 * np.einsum("ps,ps->s", gradient, np.linalg.solve(R, gradient)) / np.abs(value)
-        norm2 = np.einsum("ps,ps->s", coef, R @ coef)
-        out = {"coef": coef, "objective": value, "norm2": norm2, "gap": gap}
-        new = {name: getattr(found, name).copy() for name in out}
-        for name, part in out.items():
-            new[name][..., columns] = part
-        return replace(found, **new, passes=passes)
+def _stored(
+    objective: Objective, found: Solution, columns: Array, coef: Array, passes: int
+) -> Solution:
+    """Return what was found with some columns replaced and their gap measured."""
+    value, gradient = objective.at(coef)
+    norm2, gap = certified(objective.features, coef, value, gradient)
+    parts = {"coef": coef, "objective": value, "norm2": norm2, "gap": gap}
+    whole = {name: getattr(found, name).copy() for name in parts}
+    for name, part in parts.items():
+        whole[name][..., columns] = part
+    return replace(found, **whole, passes=passes)

@@ -18,9 +18,9 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular
 
 from outcode._checks import Array
-from outcode.scale.descent import Descent
 from outcode.scale.engine import Engine
 from outcode.scale.features import Features
+from outcode.scale.objective import Solution
 from outcode.scale.sources import Block, Source
 from outcode.scale.statistics import Factor, Statistics, packed, unpacked
 
@@ -46,7 +46,7 @@ def _patterns(signs: Array) -> Iterator[tuple[Array, Array]]:
         yield masks[:, k], np.flatnonzero(np.asarray(which).ravel() == k)
 
 
-def solved(features: Features, statistics: Statistics, signs: Array, C: float) -> Descent:
+def solved(features: Features, statistics: Statistics, signs: Array, C: float) -> Solution:
     """Return the columns with their objective, all from sums."""
     coef = solve(features, statistics, signs, C)
     norm2 = np.einsum("ps,ps->s", coef, features.regulariser @ coef)
@@ -55,7 +55,7 @@ def solved(features: Features, statistics: Statistics, signs: Array, C: float) -
     # at the solution the squared errors are  t'Wt - a'Phi'Wt - a'Ra / C
     errors = np.maximum(weight - np.einsum("ps,ps->s", coef, rhs) - norm2 / C, 0.0)
     value, none = 0.5 * norm2 + 0.5 * C * errors, np.zeros(signs.shape[1])
-    return Descent(coef, value, norm2, none, none == 0, 1)
+    return Solution(coef, value, norm2, none, none == 0, 1)
 
 
 # --- leave-one-out over a path of C, landmarks fixed ---
@@ -104,9 +104,9 @@ class Path:
         if block.weight is not None:
             leverage *= block.weight[:, None]
         targets = self.signs[block.group]
-        for h, s in zip(leverage.T, shrink, strict=True):
+        leverage = np.minimum(leverage, 1.0 - 1e-12)
+        for h, s in zip(leverage.T[:, :, None], shrink, strict=True):
             fitted = z @ (s[:, None] * self.moments)
-            h = np.minimum(h, 1.0 - 1e-12)[:, None]
             yield (fitted - h * targets) / (1.0 - h)
 
 

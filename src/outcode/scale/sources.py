@@ -49,9 +49,9 @@ class Block:
 
     def take(self, rows: Any) -> Block:
         """Return some of the rows."""
-        parts = {name: getattr(self, name) for name in ("y", "group", "weight")}
-        cut = {name: None if part is None else part[rows] for name, part in parts.items()}
-        return replace(self, X=self.X[rows], **cut)
+        parts = self.y, self.group, self.weight
+        y, group, weight = (None if part is None else part[rows] for part in parts)
+        return replace(self, X=self.X[rows], y=y, group=group, weight=weight)
 
     def error(self, what: str, row: int | None = None) -> BlockError:
         """Return an error that says where it happened."""
@@ -97,6 +97,32 @@ class Arrays:
         n, d = self.X.shape
         rows = self.block_rows or min(BLOCK_ROWS, max(256, BLOCK_VALUES // max(d, 1)))
         return (Slice(self, cut, i) for i, cut in enumerate(gen_batches(n, rows)))
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Read a block and put its rows into groups given."""
+
+    load: Loader
+    group: Array
+
+    def __call__(self) -> Block:
+        return replace(self.load(), group=self.group)
+
+
+@dataclass(frozen=True)
+class Regrouped:
+    """The blocks of a source with other groups, (n_samples,) in the order of the blocks."""
+
+    source: Source
+    group: Array
+    lengths: Array
+
+    def loaders(self) -> Iterator[Grouped]:
+        """Return the readers."""
+        ends = np.cumsum(self.lengths)
+        for load, stop, length in zip(self.source.loaders(), ends, self.lengths, strict=True):
+            yield Grouped(load, self.group[stop - length : stop])
 
 
 @dataclass(frozen=True)
@@ -184,6 +210,6 @@ def _check_labels(block: Block) -> None:
     assert y is not None
     if y.ndim != 1 or len(y) != len(block):
         raise block.error(f"{len(block)} rows, but labels of shape {y.shape}.")
-    absent = [label is None or label != label for label in y.tolist()]
+    absent = [label is None or str(label) == "nan" for label in y.tolist()]
     if any(absent):
         raise block.error("the label is missing.", absent.index(True))

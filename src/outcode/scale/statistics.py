@@ -59,13 +59,13 @@ class Statistics:
                 "added or subtracted."
             )
         names = ("gram", "moments", "weight", "rows")
-        sums = [getattr(self, name) + sign * getattr(other, name) for name in names]
-        if sums[3].min() < 0:
+        sums = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
+        if sums["rows"].min() < 0:
             raise ValueError(
                 "More rows of a class would be forgotten than were learned: give rows that were "
                 "in the training set."
             )
-        return Statistics(*sums, self.kind)
+        return Statistics(**sums, kind=self.kind)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the sums to a .npz file."""
@@ -106,14 +106,16 @@ def collect(engine: Engine, source: Source, features: Features, kind: Array) -> 
     """Return the statistics of all blocks, in as many passes as memory asks for."""
     n_kinds, size = int(kind.max()) + 1, packed_size(len(features))
     per_pass = max(1, PASS_BYTES // (8 * size))
-    grams, moments, weight, rows = [], 0.0, 0.0, 0.0
-    for first in range(0, n_kinds, per_pass):
-        leaf = Leaf(features, kind, first, min(first + per_pass, n_kinds))
-        packed, *sums = engine.total(leaf, source)
-        grams.append(packed)
-        moments, weight, rows = (a + b for a, b in zip((moments, weight, rows), sums, strict=True))
-    gram = grams[0] if len(grams) == 1 else np.concatenate(grams)
-    return Statistics(gram, moments, weight, rows, kind)  # type: ignore[arg-type]  # arrays by now
+    passes = [
+        engine.total(Leaf(features, kind, first, min(first + per_pass, n_kinds)), source)
+        for first in range(0, n_kinds, per_pass)
+    ]
+    if len(passes) == 1:
+        gram, moments, weight, rows = passes[0]
+        return Statistics(gram, moments, weight, rows, kind)
+    gram = np.concatenate([sums[0] for sums in passes])
+    moments, weight, rows = (np.sum([sums[i] for sums in passes], axis=0) for i in (1, 2, 3))
+    return Statistics(gram, moments, weight, rows, kind)
 
 
 @dataclass(frozen=True)
