@@ -25,6 +25,9 @@ from outcode.scale.survey import picked
 #: Up to this many rows kernel blocks are float64, beyond it float32, unless the user says.
 DOUBLE_LIMIT = 5000
 
+#: Newton steps begin where the decrease still to be had is this share of the objective.
+NEWTON_FROM = 1e-3
+
 LOSSES: dict[str, losses.Loss | None] = {
     "squared_hinge": losses.SQUARED_HINGE,
     "logistic": losses.LOGISTIC,
@@ -233,7 +236,8 @@ class Nystrom(Machine):
             start = metric.solve(C * loss.curvature * (sums.moments.T @ task.signs.astype(float)))
         problem = Objective(task.engine, task.source, self.features_, loss, task.signs, C)
         tol, passes = positive(self.tol, "tol"), int(self.max_passes)
-        found = descent.descend(problem, metric, start, tol=tol, max_passes=passes)
+        first = max(tol, NEWTON_FROM) if self.certified else tol
+        found = descent.descend(problem, metric, start, tol=first, max_passes=passes)
         if self.certified:
             return newton.refine(problem, found, tol=tol, max_passes=passes)
         return found
