@@ -323,3 +323,11 @@ def test_features_leave_out_what_can_be_computed_again(data):
     machine.margins(X)
     assert pickle.dumps(machine.features_) == before
     assert isinstance(machine.features_, Features)
+
+
+@pytest.mark.parametrize("code", [OVA, OVO], ids=["ova", "ovo"])
+def test_kernel_values_kept_or_computed_again_give_the_same_bits(data, code):
+    X, labels = data
+    kept = Nystrom(40, dtype="float32").fit(X, code[labels])
+    again = Nystrom(40, dtype="float32", max_memory=0).fit(X, code[labels])
+    assert np.array_equal(kept.coef_, again.coef_)

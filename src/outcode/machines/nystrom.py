@@ -17,10 +17,10 @@ from outcode.machines.common import Machine, as_targets, check_signs
 from outcode.scale import choice, descent, landmarks, losses, newton, ridge, statistics
 from outcode.scale.engine import Engine, Threads
 from outcode.scale.features import Features
-from outcode.scale.objective import Objective, Solution
+from outcode.scale.objective import Kept, Objective, Solution
 from outcode.scale.scoring import Score, folded
 from outcode.scale.sources import Arrays, Regrouped, Source
-from outcode.scale.survey import picked
+from outcode.scale.survey import Pick, Without, by_block, joined
 
 #: Up to this many rows kernel blocks are float64, beyond it float32, unless the user says.
 DOUBLE_LIMIT = 5000
@@ -40,7 +40,8 @@ class Task:
     """What is to be learned: blocks whose rows are in groups, and the target of each group.
 
     ``signs`` (n_groups, n_dichotomies) are +1, -1 and 0; ``labels`` (n_samples,) are the groups in
-    the order of the blocks, ``lengths`` the rows of each block, ``scale`` the gamma called "scale".
+    the order of the blocks, -1 for rows of weight 0; ``lengths`` are the rows of each block, and
+    ``scale`` is the gamma called "scale".
     """
 
     engine: Engine
@@ -77,6 +78,7 @@ class Nystrom(Machine):
     max_passes : passes over the data of an iterative loss
     certified : continue by Newton steps until the relative duality gap is below ``tol``
     class_weight : weights of the *user's* classes, a dict or "balanced"
+    max_memory : bytes of kernel values kept between passes; beyond them they are computed again
     dtype : of the kernel blocks; None is float64 up to 5,000 rows and float32 beyond
     random_state : seed of the choice of landmarks
 
@@ -84,6 +86,7 @@ class Nystrom(Machine):
     ----------
     features_ : landmarks and kernel
     coef_ : (n_landmarks + bias, n_dichotomies) a, and b in the last row
+    signs_ : (n_groups, n_dichotomies) the target of each group of rows, one group per class
     statistics_ : sums that add and subtract (:class:`outcode.scale.statistics.Statistics`)
     residual_ : share of the kernel's trace that the landmarks leave unexplained
     objective_, norm2_, gap_ : (n_dichotomies,) objective, squared norm of w, relative duality gap
@@ -111,6 +114,7 @@ class Nystrom(Machine):
         max_passes: int = 100,
         certified: bool = False,
         class_weight: Any = None,
+        max_memory: float = 2**30,
         dtype: Any = None,
         random_state: Any = 0,
     ) -> None:
@@ -126,6 +130,7 @@ class Nystrom(Machine):
         self.max_passes = max_passes
         self.certified = certified
         self.class_weight = class_weight
+        self.max_memory = max_memory
         self.dtype = dtype
         self.random_state = random_state
 
@@ -168,12 +173,14 @@ class Nystrom(Machine):
         source = Arrays(X, None, group, None if np.all(weight == 1.0) else weight)
         lengths = np.array([load.rows.stop - load.rows.start for load in source.loaders()])
         scale = kernels.gamma_value("scale", X, weight)
-        return Task(Threads(n_jobs), source, signs, group, lengths, scale)
+        counted = np.where(weight > 0, group, -1)
+        return Task(Threads(n_jobs), source, signs, counted, lengths, scale)
 
     def fit_task(self, task: Task) -> Nystrom:
         """Choose landmarks, sum the statistics, and solve for every column."""
         lookup(LOSSES, self.loss, "loss")
         lookup({"kernel": 1, "none": 0}, self.bias, "bias")
+        self.signs_ = task.signs
         self.features_, self.residual_ = self._features(task)
         landmarks.warn_residual(self.residual_, len(self.features_.landmarks))
         self.statistics_ = self._collect(task)
@@ -183,8 +190,9 @@ class Nystrom(Machine):
         """Return landmarks chosen among candidates of every class, and what they leave."""
         rng = check_random_state(self.random_state)
         m = int(positive(self.n_landmarks, "n_landmarks"))
-        at = landmarks.candidates(task.labels, m, rng)
-        X = picked(task.engine, task.source, task.lengths, at)
+        counted = np.flatnonzero(task.labels >= 0)
+        at = counted[landmarks.candidates(task.labels[counted], m, rng)]
+        X = joined(task.engine.each(Pick(by_block(task.lengths, at)), task.source)).X
         kernel = self._kernel(X, task.labels[at], task.scale, m)
         origin = kernel.origin(X)
         rows = kernel.prepare(X, origin)
@@ -234,13 +242,21 @@ class Nystrom(Machine):
         metric = ridge.factor(self.features_, sums.whole(), C * loss.curvature)
         if start is None:
             start = metric.solve(C * loss.curvature * (sums.moments.T @ task.signs.astype(float)))
-        problem = Objective(task.engine, task.source, self.features_, loss, task.signs, C)
+        problem = Objective(task.engine, self._kept(task), self.features_, loss, task.signs, C)
         tol, passes = positive(self.tol, "tol"), int(self.max_passes)
         first = max(tol, NEWTON_FROM) if self.certified else tol
         found = descent.descend(problem, metric, start, tol=first, max_passes=passes)
         if self.certified:
             return newton.refine(problem, found, tol=tol, max_passes=passes)
         return found
+
+    def _kept(self, task: Task) -> Source:
+        """Return blocks that keep their features between passes, where memory allows it."""
+        values = sum(task.lengths) * len(self.features_)
+        fits = values * np.dtype(self.features_.dtype).itemsize <= float(self.max_memory)
+        return (
+            Kept(task.source, self.features_) if task.engine.shares_memory and fits else task.source
+        )
 
     # --- margins ---
 
@@ -280,7 +296,8 @@ class Nystrom(Machine):
         all columns of all folds together, from the solution on all rows.
         """
         task = self._arrays(X, targets, sample_weight, n_jobs)
-        every = folded(task.signs, task.labels, np.asarray(fold))
+        group = np.maximum(task.labels, 0)  # where the weight is 0 any group will do
+        every = folded(task.signs, group, np.asarray(fold))
         source = Regrouped(task.source, every.group, task.lengths)
         part = replace(task, source=source, signs=every.signs, labels=every.group)
         start = np.tile(self.coef_, every.n_folds)
@@ -288,6 +305,56 @@ class Nystrom(Machine):
         coefs = np.concatenate([every.apart(found.coef), self.coef_[None]])
         score = Score(self.features_, coefs, every.model)
         return np.concatenate(list(task.engine.each(score, source)))
+
+    # --- other rows ---
+
+    def held_out_sample(self, task: Task, rows: Array) -> tuple[Any, Array]:
+        """Return some rows and their margins under machines trained without any of them.
+
+        ``rows`` are sorted positions in the order of the blocks. Least squares subtracts their
+        statistics; the other losses go on from the solution on all rows, without these.
+        """
+        wanted = by_block(task.lengths, rows)
+        sample = joined(task.engine.each(Pick(wanted), task.source))
+        if LOSSES[self.loss] is None:
+            own = Arrays(sample.X, None, sample.group, sample.weight)
+            less = statistics.collect(task.engine, own, self.features_, self.statistics_.kind)
+            found = self._trained(task, self.statistics_ - less)
+        else:
+            rest = replace(task, source=Without(task.source, wanted))
+            found = self._trained(rest, self.statistics_, self.coef_)
+        return sample.X, self.features_.margins(sample.X, found.coef)
+
+    def update(self, X: Any, targets: Array, sample_weight: Any = None, *, add: bool) -> Nystrom:
+        """Learn more rows (``add``), or forget rows learned before, and solve again.
+
+        The landmarks stay. Only least squares learns from statistics alone.
+        """
+        check_is_fitted(self, "coef_")
+        if LOSSES[self.loss] is not None:
+            raise ValueError(
+                f"loss={self.loss!r} needs all rows at once: rows are added and forgotten with "
+                f"loss='least_squares'."
+            )
+        X = _as_rows(X)
+        weight = row_weights(sample_weight, X.shape[0])
+        group = _matching(as_targets(targets, X.shape[0]), self.signs_)
+        source = Arrays(X, None, group, None if np.all(weight == 1.0) else weight)
+        sums = statistics.collect(Threads(), source, self.features_, self.statistics_.kind)
+        self.statistics_ = self.statistics_ + sums if add else self.statistics_ - sums
+        if hasattr(self, "_rows"):
+            del self._rows
+        nothing = np.zeros(0, dtype=np.intp)
+        return self._solve(Task(Threads(), source, self.signs_, nothing, nothing, 1.0))
+
+
+def _matching(targets: Array, signs: Array) -> Array:
+    """Return which row of ``signs`` each row of the targets is, or an error if it is none."""
+    kinds, which = _groups(targets)
+    same = (kinds[:, None, :] == signs[None, :, :]).all(axis=2)
+    if not same.any(axis=1).all():
+        raise ValueError("These rows have targets of a class that was not there in training.")
+    return same.argmax(axis=1)[which]
 
 
 def _as_rows(X: Any) -> Any:

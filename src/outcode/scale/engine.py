@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -47,10 +47,11 @@ class Tree:
 
     def total(self) -> Sums:
         """Return the sum of all values, or an error if there are none."""
-        total = None
+        total: Sums | None = None
         for value in self.levels:
             if value is not None:
-                total = value if total is None else added(value, total)
+                pairs = zip(value, total or (), strict=False)
+                total = value if total is None else tuple(a + b for a, b in pairs)
         if total is None:
             raise ValueError("There are no blocks: give at least one block of rows.")
         return total
@@ -73,6 +74,8 @@ class Engine:
     """
 
     checkpoint: Checkpoint
+    #: Whether passes can keep what they computed in memory for the next.
+    shares_memory: ClassVar[bool] = False
 
     def total(self, leaf: Callable[[Block], Sums], source: Source) -> Sums:
         """Return the sum of ``leaf(block)`` over all blocks."""
@@ -120,6 +123,8 @@ def _rest(source: Source, state: State) -> Iterator[Loader]:
 @dataclass
 class Threads(Engine):
     """Threads of this process; at most one block more than there are threads is in memory."""
+
+    shares_memory = True
 
     n_jobs: int | None = None
     checkpoint: Checkpoint = field(default_factory=NoCheckpoint)

@@ -41,10 +41,14 @@ class Features:
         plain = kernels.Rows(self.landmarks.values, self.landmarks.norms)
         return {**kept, "landmarks": plain}
 
-    def tiles(self, X: Any) -> Iterator[tuple[slice, Array]]:
-        """Yield the features of some rows at a time, in the type of kernel blocks."""
+    def tiles(self, X: Any, phi: Array | None = None) -> Iterator[tuple[slice, Array]]:
+        """Yield the features of some rows at a time, from ``phi`` where they are known."""
         m = len(self.landmarks)
-        for cut in gen_batches(X.shape[0], max(64, min(4096, TILE_VALUES // m))):
+        cuts = gen_batches(X.shape[0], max(64, min(4096, TILE_VALUES // m)))
+        if phi is not None and phi.dtype == self.dtype:
+            yield from ((cut, phi[cut]) for cut in cuts)
+            return
+        for cut in cuts:
             rows = self.kernel.prepare(X[cut], self.origin)
             phi = np.empty((len(rows), len(self)), dtype=self.dtype)
             self.kernel.fill(rows, self.landmarks, phi[:, :m])
@@ -63,6 +67,11 @@ class Features:
         if self.bias:
             R[m, m] = 1.0
         return R
+
+    def whole(self, X: Any) -> Array:
+        """Return the features of all rows given."""
+        tiles = [phi for _, phi in self.tiles(X)]
+        return np.concatenate(tiles) if tiles else np.empty((0, len(self)), dtype=self.dtype)
 
     def margins(self, X: Any, coef: Array) -> Array:
         """Return phi(x) . a of every row and column."""

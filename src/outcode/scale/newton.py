@@ -34,7 +34,7 @@ class Curvature:
     def __call__(self, block: Block) -> Sums:
         assert block.group is not None
         out = np.zeros((self.coef.shape[1], packed_size(len(self.features))))
-        for cut, phi in self.features.tiles(block.X):
+        for cut, phi in self.features.tiles(block.X, block.phi):
             wide = phi.astype(np.float64, copy=False)
             signs = self.signs[block.group[cut]]
             second = self.loss.second(signs * (wide @ self.coef)) * (signs != 0)

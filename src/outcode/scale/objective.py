@@ -7,8 +7,9 @@ g the gradient: the duality gap costs one solve.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from outcode._checks import Array
 from outcode.scale.engine import Engine, Sums
 from outcode.scale.features import Features
 from outcode.scale.losses import Loss
-from outcode.scale.sources import Block, Source
+from outcode.scale.sources import Block, Loader, Source
 
 
 @dataclass(frozen=True)
@@ -82,28 +83,23 @@ class Gradient:
     coef: Array
 
     def __call__(self, block: Block) -> Sums:
-        block = _sorted(block)
         value, gradient = np.zeros(self.coef.shape[1]), np.zeros(self.coef.shape)
         coef = self.coef.astype(self.features.dtype)
-        for cut, phi in self.features.tiles(block.X):
-            for rows, columns in self._runs(block.take(cut)):
-                self._add(value, gradient, (phi[rows], block.take(cut).take(rows), columns, coef))
+        for cut, phi in self.features.tiles(block.X, block.phi):
+            part = block.take(cut)
+            for rows, columns in self._runs(part):
+                self._add(value, gradient, (phi[rows], part.take(rows), columns, coef))
         return value, gradient
 
-    def _runs(self, part: Block) -> list[tuple[slice, Array | slice]]:
-        """Return runs of rows and the columns that use them: all in one where no sign is 0."""
-        group = part.group
-        assert group is not None
+    def _runs(self, part: Block) -> list[tuple[Any, Any]]:
+        """Return sets of rows and the columns that use them: all in one where no sign is 0."""
         if (self.signs != 0).all():
-            return [(slice(0, len(part)), slice(None))]
-        starts = np.flatnonzero(np.diff(group, prepend=-1)).tolist()
-        runs = pairwise([*starts, len(part)])
-        found = [(slice(a, b), np.flatnonzero(self.signs[group[a]])) for a, b in runs]
-        return [(rows, columns) for rows, columns in found if len(columns)]
+            return [(slice(None), slice(None))]
+        assert part.group is not None
+        runs = [(part.group == g, np.flatnonzero(self.signs[g])) for g in np.unique(part.group)]
+        return [(rows, columns) for rows, columns in runs if len(columns)]
 
-    def _add(
-        self, value: Array, gradient: Array, work: tuple[Array, Block, Array | slice, Array]
-    ) -> None:
+    def _add(self, value: Array, gradient: Array, work: tuple[Array, Block, Any, Array]) -> None:
         phi, part, columns, coef = work
         assert part.group is not None
         signs = self.signs[part.group][:, columns].astype(phi.dtype)
@@ -116,6 +112,37 @@ class Gradient:
         gradient[:, columns] += phi.T @ slopes
 
 
-def _sorted(block: Block) -> Block:
-    assert block.group is not None
-    return block.take(np.argsort(block.group, kind="stable"))
+# --- features kept between passes ---
+
+
+@dataclass(frozen=True)
+class KeptLoader:
+    """Read a block together with its features, computed the first time."""
+
+    load: Loader
+    features: Features
+    kept: dict[int, Array]
+
+    @property
+    def place(self) -> str | None:
+        """Where the block comes from."""
+        return getattr(self.load, "place", None)
+
+    def __call__(self) -> Block:
+        block = self.load()
+        if block.number not in self.kept:
+            self.kept[block.number] = self.features.whole(block.X)
+        return replace(block, phi=self.kept[block.number])
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The blocks of a source with their features, which stay in memory."""
+
+    source: Source
+    features: Features
+    kept: dict[int, Array] = field(default_factory=dict)
+
+    def loaders(self) -> Iterator[KeptLoader]:
+        """Return the readers."""
+        return (KeptLoader(load, self.features, self.kept) for load in self.source.loaders())

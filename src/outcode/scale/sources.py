@@ -33,7 +33,8 @@ class Block:
 
     ``y`` are the user's labels; ``group`` numbers the rows that every column of a code treats alike
     (rows of one class, or of one class in one fold); ``weight`` is None where all weights are 1;
-    ``first`` is the place of the first row in its source.
+    ``first`` is the place of the first row in its source; ``phi`` are features kept from a pass
+    before.
     """
 
     X: Any
@@ -43,6 +44,7 @@ class Block:
     where: str = "X"
     number: int = 0
     first: int = 0
+    phi: Array | None = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -51,7 +53,7 @@ class Block:
         """Return some of the rows."""
         parts = self.y, self.group, self.weight
         y, group, weight = (None if part is None else part[rows] for part in parts)
-        return replace(self, X=self.X[rows], y=y, group=group, weight=weight)
+        return replace(self, X=self.X[rows], y=y, group=group, weight=weight, phi=None)
 
     def error(self, what: str, row: int | None = None) -> BlockError:
         """Return an error that says where it happened."""

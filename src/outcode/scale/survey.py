@@ -183,10 +183,47 @@ class Pick:
         return block.take(wanted)
 
 
-def picked(engine: Engine, source: Source, lengths: Array, rows: Array) -> Any:
-    """Return some rows by their sorted positions in the whole, as one matrix."""
+@dataclass(frozen=True)
+class Dropped:
+    """Read a block without some of its rows."""
+
+    load: Loader
+    rows: Array
+
+    def __call__(self) -> Block:
+        block = self.load()
+        return block.take(np.setdiff1d(np.arange(len(block)), self.rows))
+
+
+@dataclass(frozen=True)
+class Without:
+    """The blocks of a source without some rows, given by block."""
+
+    source: Source
+    rows: dict[int, Array]
+
+    def loaders(self) -> Iterator[Loader]:
+        """Return the readers."""
+        for i, load in enumerate(self.source.loaders()):
+            yield Dropped(load, self.rows[i]) if i in self.rows else load
+
+
+def by_block(lengths: Array, rows: Array) -> dict[int, Array]:
+    """Return the rows of each block, from sorted positions in the whole."""
     ends = np.cumsum(lengths)
     block = np.searchsorted(ends, rows, side="right")
-    wanted = {int(b): rows[block == b] - (ends[b] - lengths[b]) for b in np.unique(block)}
-    parts = [part.X for part in engine.each(Pick(wanted), source) if len(part)]
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.vstack(parts)
+    return {int(b): rows[block == b] - (ends[b] - lengths[b]) for b in np.unique(block)}
+
+
+def joined(blocks: Iterable[Block]) -> Block:
+    """Return the rows of some blocks as one."""
+    parts = [block for block in blocks if len(block)]
+    X = [part.X for part in parts]
+    rows = sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.vstack(X)
+    y, group = _all([part.y for part in parts]), _all([part.group for part in parts])
+    return Block(rows, y, group, _all([part.weight for part in parts]))
+
+
+def _all(parts: list[Array | None]) -> Array | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if len(known) == len(parts) else None
