@@ -95,15 +95,6 @@ def test_a_generator_is_refused(data):
         sources.Blocks(part for part in blocks(X, labels))
 
 
-def test_a_block_reads_the_same_folds_again_and_spreads_classes(data):
-    _, labels = data
-    block = sources.Block(np.zeros((len(labels), 1)), number=3)
-    fold = survey.block_folds(labels, 3, 7, block)
-    assert np.array_equal(fold, survey.block_folds(labels, 3, 7, block))
-    counts = np.array([np.bincount(fold[labels == q], minlength=3) for q in range(5)])
-    assert np.ptp(counts, axis=1).max() <= 1
-
-
 def test_rows_held_out_of_blocks_are_those_of_a_refit(data):
     X, labels = data
     rows = np.sort(np.random.RandomState(0).permutation(3000)[:300])
@@ -113,8 +104,7 @@ def test_rows_held_out_of_blocks_are_those_of_a_refit(data):
         lengths = np.full(12, 250)
         task = Task(engine.Threads(2), source, CODE, labels, lengths, 0.1)
         machine = Nystrom(60, loss=loss, certified=True, tol=1e-14, max_passes=300).fit_task(task)
-        sample, found = machine.held_out_sample(task, rows)
-        assert np.array_equal(sample, X[rows])
+        found = machine.held_out_sample(task, rows)
         part = sources.Arrays(X[keep], labels[keep], labels[keep])
         rest = Task(engine.Threads(1), part, CODE, labels[keep], np.array([2700]), 0.1)
         coef = machine._trained(rest, machine._collect(rest)).coef

@@ -7,9 +7,77 @@ classes (a tree of class means, left to right, against a tree of codewords, left
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from sklearn.utils import check_random_state
 
 from outcode._checks import Array
+from outcode.codes.common import (
+    Code,
+    all_dense_columns,
+    check_learnable,
+    column_count,
+    distinct_columns,
+    is_pairwise,
+)
+
+
+class Similar(Code):
+    """A code for many classes in which similar classes have similar codewords.
+
+    Random +1/-1 columns, their rows dealt to the classes by the class means: with k classes k / 5
+    columns are enough where one-vs-all trains k.
+
+    Parameters
+    ----------
+    n_columns : int or None
+        None is k / 5, at least 10 log2 k, at most 2^(k-1) - 1.
+
+    Examples
+    --------
+    >>> X = np.arange(16.0)[:, None]
+    >>> Similar().matrix(8, X, np.repeat(np.arange(8), 2), rng=0).shape
+    (8, 30)
+    """
+
+    def __init__(self, n_columns: int | None = None) -> None:
+        self.n_columns = n_columns
+
+    def matrix(
+        self,
+        n_classes: int,
+        X: Any = None,
+        labels: Array | None = None,
+        machine: Any = None,
+        rng: np.random.RandomState | None = None,
+    ) -> Array:
+        if is_pairwise(machine):
+            raise ValueError("Similar needs rows, not a kernel matrix: take another code.")
+        X, labels = check_learnable(self, n_classes, X, labels)
+        usual = max(n_classes / 5, 10 * np.log2(n_classes))
+        most = 2 ** min(n_classes - 1, 60) - 1
+        n_columns = column_count(self.n_columns, usual, n_classes, most)
+        code = _random(n_classes, n_columns, check_random_state(rng))
+        counts = np.bincount(labels, minlength=n_classes)
+        sums = np.zeros((n_classes, X.shape[1]))
+        for j in range(X.shape[1]):
+            column = X[:, [j]].toarray().ravel() if hasattr(X, "toarray") else X[:, j]
+            sums[:, j] = np.bincount(labels, weights=column, minlength=n_classes)
+        return assign(code, sums / counts[:, None])
+
+
+def _random(n_classes: int, n_columns: int, rng: np.random.RandomState) -> Array:
+    """Return different random columns in which no two rows are equal."""
+    if n_classes <= 12:
+        every = all_dense_columns(n_classes)
+        pool = [every[:, np.sort(rng.permutation(every.shape[1])[:n_columns])] for _ in range(100)]
+        return max(pool, key=lambda code: len(np.unique(code, axis=0)))
+    code = np.empty((n_classes, 0), dtype=np.int8)
+    while code.shape[1] < n_columns or len(np.unique(code, axis=0)) < n_classes:
+        more = np.where(rng.random_sample((n_classes, n_columns)) < 0.5, -1, 1).astype(np.int8)
+        code = distinct_columns(np.hstack([code[:, : n_columns // 2], more]))[:, :n_columns]
+    return code
 
 
 def preorder(points: Array) -> Array:
@@ -91,3 +159,6 @@ def cost(code: Array, means: Array) -> float:
     squares = (means**2).sum(axis=1)
     apart = squares[:, None] + squares - 2 * means @ means.T
     return -float(np.corrcoef(between[upper], np.sqrt(np.maximum(apart[upper], 0.0)))[0, 1])
+
+
+NAMES: dict[str, type[Code]] = {"similar": Similar}

@@ -176,6 +176,18 @@ class Nystrom(Machine):
         counted = np.where(weight > 0, group, -1)
         return Task(Threads(n_jobs), source, signs, counted, lengths, scale)
 
+    def task(
+        self,
+        engine: Engine,
+        source: Source,
+        code: Array,
+        labels: Array,
+        lengths: Array,
+        scale: float,
+    ) -> Task:
+        """Return what is to be learned from blocks whose groups are the rows of a code."""
+        return Task(engine, source, code, labels, lengths, scale)
+
     def fit_task(self, task: Task) -> Nystrom:
         """Choose landmarks, sum the statistics, and solve for every column."""
         lookup(LOSSES, self.loss, "loss")
@@ -277,6 +289,11 @@ class Nystrom(Machine):
             )
         return self.margins(self._rows)
 
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the rows."""
+        return int(self.features_.landmarks.values.shape[1])
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
 
@@ -308,8 +325,8 @@ class Nystrom(Machine):
 
     # --- other rows ---
 
-    def held_out_sample(self, task: Task, rows: Array) -> tuple[Any, Array]:
-        """Return some rows and their margins under machines trained without any of them.
+    def held_out_sample(self, task: Task, rows: Array) -> Array:
+        """Return margins of some rows under machines trained without any of them.
 
         ``rows`` are sorted positions in the order of the blocks. Least squares subtracts their
         statistics; the other losses go on from the solution on all rows, without these.
@@ -323,7 +340,7 @@ class Nystrom(Machine):
         else:
             rest = replace(task, source=Without(task.source, wanted))
             found = self._trained(rest, self.statistics_, self.coef_)
-        return sample.X, self.features_.margins(sample.X, found.coef)
+        return self.features_.margins(sample.X, found.coef)
 
     def update(self, X: Any, targets: Array, sample_weight: Any = None, *, add: bool) -> Nystrom:
         """Learn more rows (``add``), or forget rows learned before, and solve again.

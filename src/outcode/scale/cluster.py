@@ -120,6 +120,54 @@ def _delayed_like(y: Any, X: Any) -> list[Any]:
     return _delayed(y)
 
 
+# --- predictions, Dask in and Dask out ---
+
+
+def lazily(model: Any, verb: str, X: Any) -> Any:
+    """Return the predictions of a Dask collection as one: arrays for arrays, frames for frames.
+
+    The model is one node of the graph, and the kind of the result is known without computing.
+    """
+    from dask.delayed import delayed
+
+    node = delayed(model, pure=False, traverse=False)
+    known = getattr(model, verb)(_one_row(X, model.n_features_in_))
+    if hasattr(X, "rechunk"):
+        wide = known.ndim == 2
+        shape = {"chunks": (X.chunks[0], (known.shape[1],))} if wide else {"drop_axis": 1}
+        kind = np.empty((0,) * known.ndim, dtype=known.dtype)
+        rows = X.rechunk({1: -1})
+        return rows.map_blocks(_predict_rows, verb, node, known, dtype=known.dtype, meta=kind, **shape)
+    meta = _as_frame(known[:0], X._meta.index[:0], model.classes_)
+    return X.map_partitions(_predict_frame, verb, node, known, meta=meta)
+
+
+def _one_row(X: Any, width: int) -> Any:
+    if not hasattr(X, "columns"):
+        return np.zeros((1, width))
+    import pandas as pd
+
+    return pd.DataFrame(np.zeros((1, len(X.columns))), columns=X.columns)
+
+
+def _predict_rows(rows: Any, verb: str, model: Any, known: Array) -> Array:
+    return getattr(model, verb)(rows) if len(rows) else known[:0]  # type: ignore[no-any-return]
+
+
+def _predict_frame(frame: Any, verb: str, model: Any, known: Array) -> Any:
+    found = _predict_rows(frame, verb, model, known)
+    return _as_frame(found, frame.index, model.classes_)
+
+
+def _as_frame(values: Array, index: Any, classes: Array) -> Any:
+    import pandas as pd
+
+    if values.ndim == 1:
+        return pd.Series(values, index=index)
+    names = classes if values.shape[1] == len(classes) else range(values.shape[1])
+    return pd.DataFrame(values, index=index, columns=list(names))
+
+
 # --- the engine ---
 
 

@@ -44,6 +44,8 @@ class Features:
     def tiles(self, X: Any, phi: Array | None = None) -> Iterator[tuple[slice, Array]]:
         """Yield the features of some rows at a time, from ``phi`` where they are known."""
         m = len(self.landmarks)
+        if not X.shape[0]:
+            return
         cuts = gen_batches(X.shape[0], max(64, min(4096, TILE_VALUES // m)))
         if phi is not None and phi.dtype == self.dtype:
             yield from ((cut, phi[cut]) for cut in cuts)

@@ -114,17 +114,16 @@ def _other_width(width: set[int]) -> str:
     return f"The blocks have different numbers of columns: {', '.join(map(str, sorted(width)))}."
 
 
-# --- blocks whose rows know their class and fold ---
+# --- blocks whose rows know their class ---
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Read a block and number its rows by class, or by fold and class."""
+    """Read a block, number its rows by class and weigh them by class."""
 
     load: Loader
     classes: Array
-    folds: int = 0
-    seed: int = 0
+    weights: Array | None = None
 
     @property
     def place(self) -> str | None:
@@ -139,34 +138,24 @@ class Encoded:
         if len(block) and not np.array_equal(self.classes[labels], _sortable(block)):
             row = int(np.argmax(self.classes[labels] != _sortable(block)))
             raise block.error(f"the label {block.y[row]!r} was not there in the first pass.", row)
-        if self.folds:
-            labels = labels + len(self.classes) * block_folds(labels, self.folds, self.seed, block)
-        return replace(block, group=labels)
+        if self.weights is None:
+            return replace(block, group=labels)
+        own = 1.0 if block.weight is None else block.weight
+        return replace(block, group=labels, weight=own * self.weights[labels])
 
 
 @dataclass(frozen=True)
 class EncodedSource:
-    """A source whose blocks number their rows by class, or by fold and class."""
+    """A source whose blocks number their rows by class and weigh them by class."""
 
     source: Source
     classes: Array
-    folds: int = 0
-    seed: int = 0
+    weights: Array | None = None
 
     def loaders(self) -> Iterator[Encoded]:
         """Return the readers."""
         for load in self.source.loaders():
-            yield Encoded(load, self.classes, self.folds, self.seed)
-
-
-def block_folds(labels: Array, folds: int, seed: int, block: Block) -> Array:
-    """Return the fold of each row: random, even within each class, the same at every reading."""
-    rng = np.random.RandomState([seed, block.number])
-    order = rng.permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    fold = np.empty(len(labels), dtype=np.intp)
-    fold[order] = (np.arange(len(labels)) + rng.randint(folds)) % folds
-    return fold
+            yield Encoded(load, self.classes, self.weights)
 
 
 # --- some rows of all blocks ---
