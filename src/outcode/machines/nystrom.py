@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state, compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import kernels
@@ -52,6 +53,15 @@ class Task:
     scale: float
 
 
+def _learns_from_sums(machine: Nystrom) -> bool:
+    if LOSSES.get(machine.loss) is not None:
+        raise AttributeError(
+            f"loss={machine.loss!r} needs all rows at once: rows are added and forgotten with "
+            f"loss='least_squares'."
+        )
+    return True
+
+
 class Nystrom(Machine):
     """Kernel machines on landmarks: every column a function of the same m chosen rows.
 
@@ -85,6 +95,7 @@ class Nystrom(Machine):
     Attributes
     ----------
     features_ : landmarks and kernel
+    support_ : (n_landmarks,) positions of the landmarks among the training rows
     coef_ : (n_landmarks + bias, n_dichotomies) a, and b in the last row
     signs_ : (n_groups, n_dichotomies) the target of each group of rows, one group per class
     statistics_ : sums that add and subtract (:class:`outcode.scale.statistics.Statistics`)
@@ -211,6 +222,7 @@ class Nystrom(Machine):
         chosen = landmarks.pivots(kernel, rows, m, rng)
         small = task.lengths.sum() <= DOUBLE_LIMIT
         dtype = np.dtype(self.dtype or (np.float64 if small else np.float32))
+        self.support_ = at[chosen.rows]
         kept = Features(kernel, rows[chosen.rows], origin, dtype, self.bias == "kernel")
         return kept, chosen.residual
 
@@ -342,17 +354,13 @@ class Nystrom(Machine):
             found = self._trained(rest, self.statistics_, self.coef_)
         return self.features_.margins(sample.X, found.coef)
 
+    @available_if(_learns_from_sums)
     def update(self, X: Any, targets: Array, sample_weight: Any = None, *, add: bool) -> Nystrom:
         """Learn more rows (``add``), or forget rows learned before, and solve again.
 
         The landmarks stay. Only least squares learns from statistics alone.
         """
         check_is_fitted(self, "coef_")
-        if LOSSES[self.loss] is not None:
-            raise ValueError(
-                f"loss={self.loss!r} needs all rows at once: rows are added and forgotten with "
-                f"loss='least_squares'."
-            )
         X = _as_rows(X)
         weight = row_weights(sample_weight, X.shape[0])
         group = _matching(as_targets(targets, X.shape[0]), self.signs_)

@@ -39,11 +39,9 @@ class Survey:
 def survey(engine: Engine, source: Source) -> Survey:
     """Read every block once."""
     glances = engine.records(glance, source)
-    width = {seen[2].shape[1] for seen in glances if len(seen[1])}
-    if len(width) != 1:
-        raise BlockError("There are no rows in these blocks." if not width else _other_width(width))
+    width = _common_width(glances)
     classes = _all_classes([seen[0] for seen in glances])
-    weight, sums = np.zeros(len(classes)), np.zeros((len(classes), width.pop()))
+    weight, sums = np.zeros(len(classes)), np.zeros((len(classes), width))
     labels = []
     for names, codes, total, mass, _ in glances:
         if len(codes):
@@ -110,8 +108,16 @@ def _all_classes(names: list[Array]) -> Array:
     return np.unique(np.concatenate(present))
 
 
-def _other_width(width: set[int]) -> str:
-    return f"The blocks have different numbers of columns: {', '.join(map(str, sorted(width)))}."
+def _common_width(glances: list[Sums]) -> int:
+    """Return the number of columns of all blocks, or an error that names the first other one."""
+    widths = {i: seen[2].shape[1] for i, seen in enumerate(glances) if len(seen[1])}
+    if not widths:
+        raise BlockError("There are no rows in these blocks.")
+    first = next(iter(widths.values()))
+    for i, width in widths.items():
+        if width != first:
+            raise BlockError(f"Block {i} has {width} columns, but the first has {first}.")
+    return int(first)
 
 
 # --- blocks whose rows know their class ---
