@@ -98,7 +98,9 @@ def main():
         (curve if args.curve else peer)(args, X, labels, test, code)
         return
     for loss in args.loss:
-        measure(Nystrom(args.landmarks, loss=loss, gamma=args.gamma, C=args.C), X, labels, test, code)
+        measure(
+            Nystrom(args.landmarks, loss=loss, gamma=args.gamma, C=args.C), X, labels, test, code
+        )
 
 
 if __name__ == "__main__":

@@ -212,6 +212,13 @@ def test_packed_matrices_come_back():
         np.testing.assert_array_equal(statistics.unpacked(statistics.packed(A)), A)
 
 
+def test_too_many_matrices_are_refused(data, monkeypatch):
+    X, labels = data
+    monkeypatch.setattr(statistics, "MATRICES_BYTES", 10_000)
+    with pytest.raises(ValueError, match="4 matrices of 41 landmarks"):
+        Nystrom(40, loss="least_squares").fit(X, OVO[labels])
+
+
 def test_many_kinds_take_several_passes_and_the_same_sums(data, monkeypatch):
     X, labels = data
     one = Nystrom(40, loss="least_squares").fit(X, OVO[labels])
@@ -331,3 +338,11 @@ def test_kernel_values_kept_or_computed_again_give_the_same_bits(data, code):
     kept = Nystrom(40, dtype="float32").fit(X, code[labels])
     again = Nystrom(40, dtype="float32", max_memory=0).fit(X, code[labels])
     assert np.array_equal(kept.coef_, again.coef_)
+
+
+def test_passes_are_told_when_asked_for(data, capsys):
+    X, labels = data
+    Nystrom(40).fit(X, OVA[labels], verbose=1)
+    told = capsys.readouterr().err
+    assert "sums of squares: 1 blocks in" in told
+    assert "gradients of 4 columns: 1 blocks in" in told

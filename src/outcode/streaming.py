@@ -72,11 +72,13 @@ def _is_name(y: Any, name: Any) -> bool:
     return isinstance(y, str) and y == name
 
 
-def engine(X: Any, n_jobs: int | None = None, checkpoint: Any = None) -> Engine:
+def engine(X: Any, n_jobs: int | None = None, checkpoint: Any = None, verbose: int = 0) -> Engine:
     """Return the active Dask client's workers for Dask collections, else threads."""
     kept = checkpoints.NoCheckpoint() if checkpoint is None else checkpoints.Folder(checkpoint)
     client = cluster.active_client() if cluster.is_collection(X) else None
-    return Threads(n_jobs, kept) if client is None else cluster.Cluster(client, kept)
+    if client is None:
+        return Threads(n_jobs, kept, verbose)
+    return cluster.Cluster(client, kept, verbose)
 
 
 # --- training ---

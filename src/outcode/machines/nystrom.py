@@ -171,11 +171,13 @@ class Nystrom(Machine):
         verbose: int = 0,
     ) -> Nystrom:
         """Train on arrays in memory."""
-        task = self._arrays(X, targets, sample_weight, n_jobs)
+        task = self._arrays(X, targets, sample_weight, n_jobs, verbose)
         self._rows = _as_rows(X)
         return self.fit_task(task)
 
-    def _arrays(self, X: Any, targets: Array, sample_weight: Any, n_jobs: int | None) -> Task:
+    def _arrays(
+        self, X: Any, targets: Array, sample_weight: Any, n_jobs: int | None, verbose: int = 0
+    ) -> Task:
         X = _as_rows(X)
         targets = as_targets(targets, X.shape[0])
         weight = row_weights(sample_weight, X.shape[0])
@@ -185,7 +187,8 @@ class Nystrom(Machine):
         lengths = np.array([load.rows.stop - load.rows.start for load in source.loaders()])
         scale = kernels.gamma_value("scale", X, weight)
         counted = np.where(weight > 0, group, -1)
-        return Task(Threads(n_jobs), source, signs, counted, lengths, scale)
+        engine = Threads(n_jobs, verbose=verbose)
+        return Task(engine, source, signs, counted, lengths, scale)
 
     def task(
         self,
@@ -324,7 +327,7 @@ class Nystrom(Machine):
         The landmarks stay. Least squares subtracts the fold's statistics; the other losses train
         all columns of all folds together, from the solution on all rows.
         """
-        task = self._arrays(X, targets, sample_weight, n_jobs)
+        task = self._arrays(X, targets, sample_weight, n_jobs, verbose)
         group = np.maximum(task.labels, 0)  # where the weight is 0 any group will do
         every = folded(task.signs, group, np.asarray(fold))
         source = Regrouped(task.source, every.group, task.lengths)

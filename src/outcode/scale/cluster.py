@@ -137,7 +137,9 @@ def lazily(model: Any, verb: str, X: Any) -> Any:
         shape = {"chunks": (X.chunks[0], (known.shape[1],))} if wide else {"drop_axis": 1}
         kind = np.empty((0,) * known.ndim, dtype=known.dtype)
         rows = X.rechunk({1: -1})
-        return rows.map_blocks(_predict_rows, verb, node, known, dtype=known.dtype, meta=kind, **shape)
+        return rows.map_blocks(
+            _predict_rows, verb, node, known, dtype=known.dtype, meta=kind, **shape
+        )
     meta = _as_frame(known[:0], X._meta.index[:0], model.classes_)
     return X.map_partitions(_predict_frame, verb, node, known, meta=meta)
 
@@ -177,6 +179,7 @@ class Cluster(Engine):
 
     client: Any
     checkpoint: Checkpoint = field(default_factory=NoCheckpoint)
+    verbose: int = 0
 
     def sums(
         self, leaf: Callable[[Block], Sums], loaders: Iterable[Loader]

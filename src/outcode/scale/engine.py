@@ -6,6 +6,8 @@ time, and so on. Which thread or worker computed a block, and when it finished, 
 
 from __future__ import annotations
 
+import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -74,12 +76,13 @@ class Engine:
     """
 
     checkpoint: Checkpoint
+    verbose: int
     #: Whether passes can keep what they computed in memory for the next.
     shares_memory: ClassVar[bool] = False
 
     def total(self, leaf: Callable[[Block], Sums], source: Source) -> Sums:
         """Return the sum of ``leaf(block)`` over all blocks."""
-        state = self.checkpoint.state(leaf, source)
+        state, started = self.checkpoint.state(leaf, source), time.perf_counter()
         tree = Tree(*state.tree())
         try:
             for n_blocks, level, value in self.sums(leaf, _rest(source, state)):
@@ -87,6 +90,10 @@ class Engine:
                 state.done += n_blocks
         finally:
             self.checkpoint.keep_tree(state, tree.levels, tree.counts)
+        if self.verbose:
+            spent = time.perf_counter() - started
+            what = getattr(leaf, "what", "pass")
+            print(f"{what}: {state.done} blocks in {spent:.1f} s", file=sys.stderr)
         return tree.total()
 
     def each(self, leaf: Callable[[Block], T], source: Source) -> Iterator[T]:
@@ -128,6 +135,7 @@ class Threads(Engine):
 
     n_jobs: int | None = None
     checkpoint: Checkpoint = field(default_factory=NoCheckpoint)
+    verbose: int = 0
 
     def values(self, leaf: Callable[[Block], T], loaders: Iterable[Loader]) -> Iterator[T]:
         """Yield ``leaf(block)`` of every block, in order."""

@@ -82,6 +82,11 @@ class Gradient:
     signs: Array
     coef: Array
 
+    @property
+    def what(self) -> str:
+        """What the pass computes, in words."""
+        return f"gradients of {self.coef.shape[1]} columns"
+
     def __call__(self, block: Block) -> Sums:
         value, gradient = np.zeros(self.coef.shape[1]), np.zeros(self.coef.shape)
         coef = self.coef.astype(self.features.dtype)

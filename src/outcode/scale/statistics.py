@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -23,6 +23,8 @@ from outcode.scale.engine import Engine, Sums
 from outcode.scale.features import Features
 from outcode.scale.sources import Block, Source
 
+#: Bytes of packed matrices kept at once.
+MATRICES_BYTES = 2**32
 #: Bytes of packed matrices summed in one pass; more kinds take more passes.
 PASS_BYTES = 2**28
 
@@ -105,6 +107,12 @@ def kinds(signs: Array) -> Array:
 def collect(engine: Engine, source: Source, features: Features, kind: Array) -> Statistics:
     """Return the statistics of all blocks, in as many passes as memory asks for."""
     n_kinds, size = int(kind.max()) + 1, packed_size(len(features))
+    if 8 * n_kinds * size > MATRICES_BYTES:
+        raise ValueError(
+            f"Least squares with this code needs {n_kinds} matrices of {len(features)} landmarks, "
+            f"{8 * n_kinds * size / 2**30:.1f} GiB: use fewer landmarks, a code without zeros, or "
+            f"loss='squared_hinge'."
+        )
     per_pass = max(1, PASS_BYTES // (8 * size))
     passes = [
         engine.total(Leaf(features, kind, first, min(first + per_pass, n_kinds)), source)
@@ -126,6 +134,7 @@ class Leaf:
     kind: Array
     first: int
     last: int
+    what: ClassVar[str] = "sums of squares"
 
     def __call__(self, block: Block) -> Sums:
         p, n_groups = len(self.features), len(self.kind)
