@@ -1,8 +1,8 @@
 """Training on blocks of rows: files larger than memory, Dask collections, iterables of blocks.
 
-The same flow as :func:`outcode.training.train`, a pass over the blocks at a time: classes and means,
-then landmarks, then statistics or gradients. A decoder that asks for held-out margins gets those of
-a sample of rows under a machine trained without them.
+The same flow as :func:`outcode.training.train`, a pass over the blocks at a time: classes and
+means, then landmarks, then statistics or gradients. A decoder that asks for held-out margins gets
+those of a sample of rows under a machine trained without them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SAMPLE_ROWS = 20_000
 
 
 def in_blocks(X: Any) -> bool:
-    """Return whether X is given in blocks: paths, Dask collections, a list or function of blocks."""
+    """Return whether X is given in blocks: paths, Dask collections, blocks in a list or function."""
     return is_path(X) or cluster.is_collection(X) or callable(X) or _is_list_of_blocks(X)
 
 
@@ -175,7 +175,7 @@ class _Fitted:
 
     @property
     def training_margins_(self) -> Array:
-        return self.machine.margins(self.X)  # type: ignore[no-any-return]  # a machine of any kind
+        return self.machine.margins(self.X)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.machine, name)

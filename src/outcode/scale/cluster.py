@@ -153,7 +153,7 @@ def _one_row(X: Any, width: int) -> Any:
 
 
 def _predict_rows(rows: Any, verb: str, model: Any, known: Array) -> Array:
-    return getattr(model, verb)(rows) if len(rows) else known[:0]  # type: ignore[no-any-return]
+    return getattr(model, verb)(rows) if len(rows) else known[:0]
 
 
 def _predict_frame(frame: Any, verb: str, model: Any, known: Array) -> Any:
