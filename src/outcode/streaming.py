@@ -31,7 +31,7 @@ SAMPLE_ROWS = 20_000
 
 
 def in_blocks(X: Any) -> bool:
-    """Return whether X is given in blocks: paths, Dask collections, blocks in a list or function."""
+    """Return whether X is in blocks: paths, Dask collections, a list or function of blocks."""
     return is_path(X) or cluster.is_collection(X) or callable(X) or _is_list_of_blocks(X)
 
 
