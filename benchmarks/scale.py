@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from outcode.machines.nystrom import Nystrom
+from outcode.machines import Nystrom
 
 
 def made(n, n_features=50, n_classes=100, seed=0, noise=0.3):

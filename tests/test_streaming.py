@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from outcode import OutputCodeClassifier, codes, persistence, streaming
-from outcode.machines.nystrom import Nystrom
+from outcode.machines import Nystrom
 from outcode.scale import sources
 
 NAMES = np.array(["ant", "bee", "cow", "dog"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from outcode import kernels
 from outcode._checks import Array, lookup, positive, row_weights
 from outcode.machines.common import Machine, as_targets, check_signs
+from outcode.saved import KernelKind, Number, Optional, RowsKind, Word, reals
 from outcode.scale import choice, descent, landmarks, losses, newton, ridge, statistics
 from outcode.scale.engine import Engine, Threads
 from outcode.scale.features import Features
@@ -22,6 +24,7 @@ from outcode.scale.objective import Kept, Objective, Solution
 from outcode.scale.scoring import Score, folded
 from outcode.scale.sources import Arrays, Regrouped, Source
 from outcode.scale.survey import Pick, Without, by_block, joined
+from outcode.scores import settled
 
 #: Up to this many rows kernel blocks are float64, beyond it float32, unless the user says.
 DOUBLE_LIMIT = 5000
@@ -144,6 +147,16 @@ class Nystrom(Machine):
         self.max_memory = max_memory
         self.dtype = dtype
         self.random_state = random_state
+
+    saved = {
+        "kernel_": KernelKind(),
+        "dtype_": Word(("float32", "float64")),
+        "landmarks_": RowsKind("n_landmarks", "n_features"),
+        "origin_": Optional(reals("n_features")),
+        "coef_": reals("n_coef", "n_dichotomies"),
+        "residual_": Number(low=0.0),
+    }
+    left_out = ("statistics_", "signs_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -293,7 +306,7 @@ class Nystrom(Machine):
         X = _as_rows(X)
         score = Score(self.features_, self.coef_[None])
         parts = Threads().each(score, Arrays(X, group=np.zeros(X.shape[0], dtype=np.intp)))
-        return np.concatenate(list(parts))
+        return settled(np.concatenate(list(parts)))
 
     @property
     def training_margins_(self) -> Array:
@@ -308,6 +321,29 @@ class Nystrom(Machine):
     def n_features(self) -> int:
         """Number of columns of the rows."""
         return int(self.features_.landmarks.values.shape[1])
+
+    def packed(self) -> Mapping[str, Any]:
+        """Return what prediction needs."""
+        if not hasattr(self, "features_"):
+            return {}
+        features = self.features_
+        return {
+            **vars(self),
+            "kernel_": features.kernel,
+            "dtype_": np.dtype(features.dtype).name,
+            "landmarks_": features.landmarks,
+            "origin_": features.origin,
+        }
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        """Take the values read."""
+        names = ("kernel_", "landmarks_", "origin_", "dtype_")
+        kernel, rows, origin, dtype = (values.pop(name) for name in names)
+        bias = len(values["coef_"]) - len(rows)
+        if bias not in (0, 1):
+            raise ValueError("there are not as many coefficients as landmarks")
+        self.features_ = Features(kernel, rows, origin, np.dtype(dtype), bool(bias))
+        super().unpack(values)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
@@ -408,3 +444,6 @@ def _warn_unconverged(found: Solution) -> None:
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+NAMES: dict[str, type[Machine]] = {"nystrom": Nystrom}

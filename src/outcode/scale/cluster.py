@@ -140,7 +140,9 @@ def lazily(model: Any, verb: str, X: Any) -> Any:
         return rows.map_blocks(
             _predict_rows, verb, node, known, dtype=known.dtype, meta=kind, **shape
         )
-    meta = _as_frame(known[:0], X._meta.index[:0], model.classes_)
+    from dask.dataframe.dispatch import make_meta
+
+    meta = _as_frame(known[:0], make_meta(X).index[:0], model.classes_)
     return X.map_partitions(_predict_frame, verb, node, known, meta=meta)
 
 
