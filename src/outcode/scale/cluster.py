@@ -142,7 +142,8 @@ def lazily(model: Any, verb: str, X: Any) -> Any:
         )
     from dask.dataframe.dispatch import make_meta
 
-    meta = _as_frame(known[:0], make_meta(X).index[:0], model.classes_)
+    index = make_meta(X).index[:0]  # type: ignore[no-untyped-call]  # Dask ships no types
+    meta = _as_frame(known[:0], index, model.classes_)
     return X.map_partitions(_predict_frame, verb, node, known, meta=meta)
 
 

@@ -172,7 +172,7 @@ def _classifier(code: str, decoder: str, machine: str, grid: Grid) -> OutputCode
 def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
     """Return the classifier within its search, and what is searched in words."""
     if not hasattr(clf.machine, "fit_gram"):
-        return clf, "no parameter is searched"
+        return _refitting_search(clf, grid)
     known_c = getattr(clf.machine, "C", None)
     at = "" if known_c is None else f", C = {known_c:g}"
     decoder, in_kernel = decoders.resolve(clf.decoder), _bias(clf) == "kernel"
@@ -183,6 +183,15 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
     values = None if known_c is None else grid.C
     also = "" if values is None else f", {_values('C', values)},"
     return KernelSearchCV(clf, Cs=values, cv=grid.folds), f"gamma of 11{also} by {grid.folds} folds"
+
+
+def _refitting_search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
+    """Return a search that fits anew for every setting, for machines without a Gram matrix."""
+    if "machine__gamma" not in clf.get_params():
+        return clf, "no parameter is searched"
+    other = {"machine__C": grid.C}
+    search = GammaSearchCV(clf, "machine__gamma", factors=grid.factors, other=other, cv=grid.folds)
+    return search, grid.words()
 
 
 def _bias(clf: OutputCodeClassifier) -> str | None:
