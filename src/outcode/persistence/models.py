@@ -16,6 +16,7 @@ from outcode.datasets.encoding import COLUMN_KINDS
 from outcode.datasets.topics import BUCKETS
 from outcode.decoders import coupling
 from outcode.machines.class_kernels import CLASS_KERNELS, EXTENSIONS
+from outcode.machines.nystrom import LOSSES as NYSTROM_LOSSES
 from outcode.persistence.tree import Check, Element, Tree
 from outcode.saved import (
     Number,
@@ -198,7 +199,7 @@ NUMBERS = (np.ndarray, list, tuple)
 
 PARAMETERS: dict[str, Check] = {
     "kernel": _word(*kernels.KERNELS, "precomputed"),
-    "gamma": _number(0, "scale", "auto"),
+    "gamma": _number(0, "scale", "auto", "loo"),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
     "C": _number(0),
@@ -220,7 +221,7 @@ PARAMETERS: dict[str, Check] = {
     "machine": _given(machines.Machine, *machines.MACHINES),
     "decoder": _given(decoders.Decoder, None, *decoders.DECODERS),
     "folds": _count(2, None),
-    "loss": _word(*losses.LOSSES),
+    "loss": _word(*losses.LOSSES, *NYSTROM_LOSSES),
     "targets": _word("smoothed", "hard"),
     "invalid": _word("renormalise", "uniform"),
     "temperature": _given(bool),

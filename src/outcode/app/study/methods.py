@@ -201,7 +201,7 @@ def _classifier(code: str, decoder: str, machine: str, grid: Grid) -> OutputCode
 def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
     """Return the classifier within its search, and what is searched in words."""
     if not can(clf.machine, TrainsOnGram):
-        return clf, "no parameter is searched"
+        return _refitting_search(clf, grid)
     costly = "C" in clf.machine.get_params()
     if grid.bound and getattr(clf.machine, "bias", None) == "kernel":
         at = f", C = {grid.middle:g}" if costly else ""
@@ -221,6 +221,14 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
         searched={"decoder": "hinge"} if proxy else None,
     )
     return search, grid.words(costly) + (", under hinge decoding" if proxy else "")
+
+
+def _refitting_search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
+    """Return a search that fits anew for every setting, for machines without a Gram matrix."""
+    if "machine__gamma" not in clf.get_params():
+        return clf, "no parameter is searched"
+    given: dict[str, Any] = {"factors": grid.factors, "costs": grid.C, "cv": grid.folds}
+    return GammaSearchCV(clf, "machine__gamma", "machine__C", **given), grid.words()
 
 
 def _by_folds(clf: Any, grid: Grid, gamma: str = "gamma", cost: str = "C") -> GammaSearchCV:
