@@ -28,8 +28,8 @@ TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # not generic in older click
     """A number with a unit: ``10m``, ``4GB``."""
 
-    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
-        self.name, self.units, self.example = name, units, example
+    def __init__(self, name: str, units: dict[str, int], example: str, zero: bool = False) -> None:
+        self.name, self.units, self.example, self.zero = name, units, example, zero
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the value in the smallest unit."""
@@ -37,7 +37,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # not generic in old
             return value
         match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]?)(?:i?b)?", value.strip().lower(), re.A)
         unit = self.units.get(match[2]) if match else None
-        if match is None or unit is None or not float(match[1]):
+        if match is None or unit is None or not (self.zero or float(match[1])):
             self.fail(f"{value!r} is no {self.name}: write it like {self.example}.", param, ctx)
         return float(match[1]) * unit
 
@@ -50,6 +50,7 @@ SEED = click.option(
     help="Of everything random: the same seed gives the same numbers.",
 )
 DURATION = Quantity("time", TIMES, "30s, 10m or 2h")
+BUDGET = Quantity("time", TIMES, "30s, 10m or 2h", zero=True)
 BYTES = Quantity("size", UNITS, "500MB or 4GB")
 
 
@@ -110,7 +111,7 @@ DATA = options(
         type=Kind(),
         help="Kind of a column: number, category, date or text; may be repeated.",
     ),
-    click.option("--sample", type=click.IntRange(2), help="Use this many rows, drawn at random."),
+    click.option("--sample", type=click.IntRange(10), help="Use this many rows, drawn at random."),
     click.option(
         "--bins", type=click.IntRange(2), help="Cut a numeric target into this many classes."
     ),
@@ -129,6 +130,13 @@ REPORT = click.option(
     show_default=True,
     help="The report: .html, .md, .json or .csv.",
 )
+PRESET = click.option(
+    "--preset",
+    type=click.Choice(["quick", "standard", "full"]),
+    default="quick",
+    show_default=True,
+    help="Which methods, where none is named, and how much each searches.",
+)
 RUNNING = options(
     click.option(
         "--n-jobs",
@@ -137,8 +145,8 @@ RUNNING = options(
         help="Worker processes; all cores by default, 0 for none but this one.",
     ),
     click.option("--time-limit", type=DURATION, help="Stop the study after this time, e.g. 10m."),
-    click.option("--cell-timeout", type=DURATION, help="Give up a cell after this time, e.g. 60s."),
-    click.option("--memory-limit", type=BYTES, help="Give up a cell above this size, e.g. 4GB."),
+    click.option("--cell-timeout", type=DURATION, help="Give up a run after this time, e.g. 60s."),
+    click.option("--memory-limit", type=BYTES, help="Give up a run above this size, e.g. 4GB."),
 )
 
 
@@ -160,26 +168,27 @@ def cli() -> None:
     metavar="NAMES",
     help="Comma-separated, e.g. ovo+likelihood,bch+llw+ls,spoc; `outcode code` lists the parts.",
 )
-@click.option(
-    "--preset",
-    type=click.Choice(["quick", "standard", "full"]),
-    default="quick",
-    show_default=True,
-    help="Which methods, where --methods is not given.",
-)
+@PRESET
 @click.option(
     "--folds",
     type=click.IntRange(2),
     default=5,
     show_default=True,
-    help="Parts of the rows, each tested once.",
+    help="Number of cross-validation folds.",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How often the rows are parted anew.",
+    help="Number of cross-validation repetitions.",
+)
+@click.option(
+    "--time",
+    type=BUDGET,
+    default="120s",
+    show_default=True,
+    help="Answer within this time: rows, folds and methods are chosen to fit; 0 runs everything.",
 )
 @SEED
 @SCALE
@@ -188,9 +197,9 @@ def cli() -> None:
 @click.option(
     "--store",
     type=click.Path(dir_okay=False),
-    help="File of finished cells; else the report's name with .db.",
+    help="File of finished runs; else the report's name with .db.",
 )
-@click.option("--dry-run", is_flag=True, help="Say how many cells, how long, how much memory.")
+@click.option("--dry-run", is_flag=True, help="Say how many runs, how long, how much memory.")
 @click.pass_obj
 def compare(command: str, /, **choices: Any) -> int:
     """Compare reductions on your data and write a report.
@@ -210,10 +219,17 @@ def compare(command: str, /, **choices: Any) -> int:
 @click.option(
     "--method",
     "-m",
-    default="ovo+likelihood",
-    show_default=True,
-    help="As in `compare`; `outcode code` lists the parts.",
+    help="As in `compare`, which names the one to take; `outcode code` lists the parts.",
 )
+@PRESET
+@click.option(
+    "--folds",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Folds of the cross-validated error that is printed; 0 for none.",
+)
+@click.option("--store", help="File of finished runs, where `compare` measured the same method.")
 @SEED
 @SCALE
 @click.option("--n-jobs", "-j", type=int, help="Threads; all cores by default.")
@@ -250,7 +266,7 @@ def predict(**choices: Any) -> int:
 @click.argument("store", type=click.Path(exists=True, dir_okay=False))
 @REPORT
 def report(**choices: Any) -> int:
-    """Write the report of a STORE of finished cells again."""
+    """Write the report of a STORE of finished runs again."""
     from outcode.app import commands
 
     return commands.report(**choices)
@@ -264,7 +280,7 @@ def report(**choices: Any) -> int:
     help="Folder of the papers' data sets; also OUTCODE_DATA.",
 )  # fmt: skip
 @click.option("--n-jobs", "-j", type=int, help="Worker processes; all cores by default.")
-@click.option("--store", type=click.Path(dir_okay=False), help="File of finished cells.")
+@click.option("--store", type=click.Path(dir_okay=False), help="File of finished runs.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="A .md file; else printed.")
 def reproduce(**choices: Any) -> int:
     """Repeat a PAPER's experiments, its figures beside ours; without PAPER, list them."""
