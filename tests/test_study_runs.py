@@ -159,7 +159,7 @@ def test_the_leaderboard_is_the_mean_of_the_measure():
         run(study_, kept, n_jobs=0, on_record=lambda r, p: (records.append(r), views.append(p)))
     for standing in views[-1].leaderboard:
         mine = [r["metrics"]["balanced_error"] for r in records if r["method"] == standing.method]
-        assert standing.value == pytest.approx(np.mean(mine))
+        assert standing.values["balanced_error"] == pytest.approx(np.mean(mine))
 
 
 def test_the_time_limit_leaves_cells_for_later():

@@ -25,19 +25,17 @@ if TYPE_CHECKING:
         theory,
     )
     from outcode.app import papers, report, study
-    from outcode.classifier import OutputCodeClassifier
+    from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
     from outcode.dichotomies import diagnose
     from outcode.persistence import load, save
-    from outcode.sbc import SingleBinaryClassifier
-    from outcode.spoc import SPOC
 
 __version__ = "0.1.0"
 
 #: Where each public object lives; every other public name is a room.
 _HOMES = {
     "OutputCodeClassifier": "classifier",
-    "SPOC": "spoc",
-    "SingleBinaryClassifier": "sbc",
+    "SPOC": "classifier",
+    "SingleBinaryClassifier": "classifier",
     "diagnose": "dichotomies",
     "load": "persistence",
     "save": "persistence",

@@ -89,6 +89,19 @@ def row_distances(code: Array) -> Array:
     return distance
 
 
+def own_entries(code: Array) -> Array:
+    """Return the code less each column's commonest entry, which adds the same to all classes.
+
+    For one-vs-all this is twice the identity.
+
+    >>> own_entries(np.array([[1, -1, -1], [-1, 1, -1], [-1, -1, 1]])).astype(int).tolist()
+    [[2, 0, 0], [0, 2, 0], [0, 0, 2]]
+    """
+    signs = np.array([-1, 0, 1])
+    commonest = signs[(code[:, :, None] == signs).sum(axis=0).argmax(axis=1)]
+    return (code - commonest).astype(np.float64)
+
+
 def separation(code: Array) -> Array:
     """Return, for each pair of rows, how many columns give them opposite signs."""
     plus, minus = (code > 0).astype(np.float64), (code < 0).astype(np.float64)

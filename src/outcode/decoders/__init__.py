@@ -13,9 +13,18 @@ from typing import Any
 
 from sklearn.base import clone
 
-from outcode._checks import lookup
-from outcode.decoders import continuous, coupling, dag, distance, likelihood, loss, reliability
-from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
+from outcode._checks import gathered, lookup
+from outcode.decoders import (
+    continuous,
+    coupling,
+    dag,
+    distance,
+    likelihood,
+    loss,
+    reliability,
+    softmax,
+)
+from outcode.decoders.common import Decoder, log_total_exponential, total_loss
 from outcode.decoders.continuous import ContinuousCode
 from outcode.decoders.coupling import BradleyTerry, PairwiseCoupling
 from outcode.decoders.dag import DecisionDAG
@@ -23,6 +32,8 @@ from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, I
 from outcode.decoders.likelihood import Likelihood
 from outcode.decoders.loss import LossBased, LossWeighted
 from outcode.decoders.reliability import DynamicReliability, StaticReliability
+from outcode.decoders.softmax import Softmax
+from outcode.training import Training
 
 __all__ = [
     "DECODERS",
@@ -39,6 +50,7 @@ __all__ = [
     "LossBased",
     "LossWeighted",
     "PairwiseCoupling",
+    "Softmax",
     "StaticReliability",
     "Training",
     "log_total_exponential",
@@ -54,6 +66,8 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
     **reliability.NAMES,
     **continuous.NAMES,
     **dag.NAMES,
+    **softmax.NAMES,
+    **gathered(__name__, __path__),
 }
 
 

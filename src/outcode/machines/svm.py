@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights
+from outcode._checks import Array, lookup, positive, row_weights, warn
 from outcode.machines.common import as_targets, check_signs
-from outcode.machines.kernel import KernelMachine
+from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
 from outcode.solvers.svm import bank, products
@@ -23,6 +23,7 @@ from outcode.solvers.svm import columns as duals
 from outcode.solvers.svm import layout as layouts
 
 
+@dataclass(eq=False, repr=False)
 class SVM(KernelMachine):
     """Support vector machines on one shared Gram matrix.
 
@@ -31,7 +32,8 @@ class SVM(KernelMachine):
 
     Parameters
     ----------
-    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
+    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function
     gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
     degree, coef0 : of the polynomial and the sigmoid kernel
     C : upper bound of each alpha
@@ -58,32 +60,10 @@ class SVM(KernelMachine):
     [-1, 1]
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        *,
-        degree: int = 3,
-        coef0: float = 0.0,
-        C: float = 1.0,
-        bias: str = "kernel",
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        max_memory: float | None = None,
-        dtype: Any = None,
-        max_iter: int = 10_000_000,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.bias = bias
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_memory = max_memory
-        self.dtype = dtype
-        self.max_iter = max_iter
+    C: float = field(default=1.0, kw_only=True)
+    bias: str = field(default="kernel", kw_only=True)
+    tol: float = field(default=1e-3, kw_only=True)
+    max_iter: int = field(default=10_000_000, kw_only=True)
 
     def fit_gram(
         self,
@@ -99,7 +79,7 @@ class SVM(KernelMachine):
 
         The margins of ``start`` are those on this Gram matrix, or None.
         """
-        gram = self.as_store(gram)
+        gram = as_store(gram)
         weight = row_weights(sample_weight, len(gram))
         layout = _layout(targets, gram, weight)
         begin = None if start is None else start.entries(layout)
@@ -180,7 +160,7 @@ class SVM(KernelMachine):
             return solutions.layout.matrix(solutions.fitted[0]) + free
         gram = self.gram_.get()
         if gram is None:
-            return self._margins(self.training_rows_)
+            return self.ready_margins(self.training_rows_)
         return products.margins(gram, solutions, 0, self.bias == "free")
 
     def _solved(self, name: str) -> bank.Solutions:
@@ -228,9 +208,9 @@ class SVM(KernelMachine):
         self.bias_, self.norm2_ = certificate["bias"], certificate["norm2"]
         self.objective_, self.gap_ = certificate["objective"], certificate["gap"]
         self.n_iter_ = certificate["n_iter"].astype(np.int64)
-        self.gram_, self.training_rows_ = _Held(gram), getattr(self, "rows_", None)
-        self.hold(products.groups(layout, solutions.coef[0], gram.dtype), gram.dtype)
-        if self.kernel_ is None:  # no other way to have them once the Gram matrix is gone
+        self.gram_, self.training_rows_ = _Held(gram), gram.support(np.arange(len(gram)))
+        self.hold(gram, products.groups(layout, solutions.coef[0], gram.dtype))
+        if self.kernel_.given:  # no other way to have them once the Gram matrix is gone
             _ = self.training_margins_
         _warn_unconverged(certificate["violation"], self.gap_, self.tol)
 
@@ -260,11 +240,13 @@ def _warn_unconverged(violation: Array, gap: Array, tol: float) -> None:
     late = np.flatnonzero(violation > tol)
     if len(late):
         worst = late[np.argmax(violation[late])]
-        warnings.warn(
+        warn(
             f"{len(late)} of {len(gap)} columns stopped early: the largest violation of the "
             f"optimality conditions is {violation[worst]:.2g} (tol={tol:g}), the relative "
             f"duality gap {gap[worst]:.2g}. Raise max_iter, ask for dtype='float64', or scale the "
             f"features.",
             ConvergenceWarning,
-            stacklevel=3,
         )
+
+
+NAMES = {"svm": SVM}

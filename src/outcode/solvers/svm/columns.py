@@ -18,14 +18,13 @@ The answer is right when the duality gap says so: it is computed from the float6
 from __future__ import annotations
 
 import threading
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from outcode._checks import Array
+from outcode._checks import Array, warn
 from outcode.solvers.store import Store
 from outcode.solvers.svm import loops
 
@@ -342,10 +341,9 @@ def _nearest(s: Array, margins: Array, gram: Store) -> Array:
     """
     support, others = np.flatnonzero(s), np.flatnonzero((s == 0) & (margins < np.inf))
     if len(support) > gram.largest_square:
-        warnings.warn(
+        warn(
             f"The kernel values of {len(support):,} support vectors do not fit into max_memory: "
             f"what leaving one out does is taken to be as much as it can be. Raise max_memory.",
-            stacklevel=2,
         )
         return support[:0]
     most = min(max(len(support), NEIGHBOURS), gram.largest_square - len(support))
