@@ -260,9 +260,8 @@ def _boosting(grid: Grid) -> Method:
 
 
 def _spoc(grid: Grid) -> Method:
-    turned = replace(grid, C=tuple(1.0 / C for C in reversed(grid.C)))
     title = f"SPOC, all classes in one machine; {grid.words()}, beta = 1/C"
-    return Method("spoc", _by_folds(SPOC(), turned, cost="beta"), title)
+    return Method("spoc", _by_folds(SPOC(), grid), title)
 
 
 def _sbc(grid: Grid) -> Method:

@@ -115,6 +115,11 @@ class GammaSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.best_params_ = self._named(*settings[self.best_index_])
 
     def _named(self, gamma: float, cost: float) -> dict[str, float]:
+        """Return a setting as parameters; a machine of ours names its own."""
+        if self.shared:
+            _, machine, _ = self.estimator.elements()
+            given = machine.setting(gamma, None if self.cost is None else cost)
+            return {self.estimator.prefix + name: value for name, value in given.items()}
         return {self.gamma: gamma} | ({} if self.cost is None else {self.cost: cost})
 
     def _scores(
