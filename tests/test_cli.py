@@ -115,7 +115,7 @@ def test_dry_run_runs_nothing(capsys, flowers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, said = inside(capsys, "compare", flowers, *QUICK, "--dry-run")
     assert code == 0
-    assert "12 cells" in said
+    assert "12 runs" in said
     assert not (tmp_path / "report.html").exists()
 
 
