@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from outcode.dichotomies import diagnose
     from outcode.persistence import load, save
     from outcode.sbc import SingleBinaryClassifier
+    from outcode.selection import OutputCodeClassifierCV
     from outcode.spoc import SPOC
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 #: Where each public object lives; every other public name is a room.
 _HOMES = {
     "OutputCodeClassifier": "classifier",
+    "OutputCodeClassifierCV": "selection",
     "SPOC": "spoc",
     "SingleBinaryClassifier": "sbc",
     "diagnose": "dichotomies",
@@ -49,6 +51,7 @@ _IN_APP = ("papers", "report", "study")
 __all__ = [
     "SPOC",
     "OutputCodeClassifier",
+    "OutputCodeClassifierCV",
     "SingleBinaryClassifier",
     "codes",
     "datasets",

@@ -167,6 +167,62 @@ class Laplacian(Kernel):
 
 
 @dataclass(frozen=True)
+class Exponential(Kernel):
+    """K(x, z) = exp(-gamma |x - z|_2)"""
+
+    def prepare(self, X: Any, origin: Array | None = None) -> Rows:
+        return Rows(X, _norms(X))
+
+    def values(self, A: Rows, B: Rows) -> Array:
+        if sparse.issparse(A.values) or sparse.issparse(B.values):
+            distance = np.sqrt(squared_distances(A, B))
+        else:
+            distance = cdist(A.values, B.values, "euclidean")
+        return np.exp(-self.gamma * distance)
+
+    def diagonal(self, A: Rows) -> Array:
+        return np.ones(len(A))
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A weighted mean of kernels, which is a kernel: sum_k w_k K_k(x, z).
+
+    It is given to a machine in the place of a kernel's name.
+
+    Parameters
+    ----------
+    names : of kernels with a gamma
+    gammas : one for each
+    weights : one for each
+
+    Examples
+    --------
+    >>> both = Mixture(("rbf", "laplacian"), (1.0, 1.0), (0.5, 0.5))
+    >>> both(np.zeros((1, 2)), np.ones((1, 2))).round(3).tolist()
+    [[0.135]]
+    """
+
+    names: tuple[str, ...]
+    gammas: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def __call__(self, X: Any, Z: Any) -> Array:
+        return self.combine(lambda name, gamma: _plain(name, gamma, X, Z))
+
+    def combine(self, values: Callable[[str, float], Array]) -> Array:
+        """Return the weighted mean of ``values(name, gamma)``."""
+        parts = zip(self.names, self.gammas, self.weights, strict=True)
+        return np.asarray(sum(w * values(name, gamma) for name, gamma, w in parts))
+
+
+def _plain(name: str, gamma: float, X: Any, Z: Any) -> Array:
+    kernel = lookup(KERNELS, name, "kernel")(gamma=gamma)
+    origin = kernel.origin(Z)
+    return kernel.block(kernel.prepare(X, origin), kernel.prepare(Z, origin))
+
+
+@dataclass(frozen=True)
 class Sigmoid(Kernel):
     """K(x, z) = tanh(gamma x.z + coef0); not positive definite in general"""
 
@@ -275,5 +331,6 @@ KERNELS: dict[str, type[Kernel]] = {
     "linear": Linear,
     "poly": Polynomial,
     "laplacian": Laplacian,
+    "exponential": Exponential,
     "sigmoid": Sigmoid,
 }

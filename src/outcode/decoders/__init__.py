@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from outcode._checks import lookup
 from outcode.decoders import continuous, coupling, dag, distance, likelihood, loss, reliability
+from outcode.decoders import softmax as shared
 from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
 from outcode.decoders.continuous import ContinuousCode
 from outcode.decoders.coupling import BradleyTerry, PairwiseCoupling
@@ -23,6 +24,7 @@ from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, I
 from outcode.decoders.likelihood import Likelihood
 from outcode.decoders.loss import LossBased, LossWeighted
 from outcode.decoders.reliability import DynamicReliability, StaticReliability
+from outcode.decoders.softmax import Softmax
 
 __all__ = [
     "DECODERS",
@@ -39,6 +41,7 @@ __all__ = [
     "LossBased",
     "LossWeighted",
     "PairwiseCoupling",
+    "Softmax",
     "StaticReliability",
     "Training",
     "log_total_exponential",
@@ -50,6 +53,7 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
     **distance.NAMES,
     **loss.NAMES,
     **likelihood.NAMES,
+    **shared.NAMES,
     **coupling.NAMES,
     **reliability.NAMES,
     **continuous.NAMES,

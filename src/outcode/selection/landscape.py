@@ -1,0 +1,236 @@
+"""Trials of least squares on one set of rows: kernels, widths, ridge values and codes.
+
+One matrix of distances per kernel, one eigendecomposition per width and code, all ridge values
+from it; every trial has its exact leave-one-out margins, calibrated by one slope and one
+temperature (:mod:`outcode.decoders.softmax`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
+
+from outcode import kernels
+from outcode._checks import Array
+from outcode.decoders.softmax import calibrate, scored
+from outcode.selection.closed_form import loo_margins
+
+#: Ridge values of the map.
+RIDGES = 10.0 ** np.linspace(-6.0, 1.0, 7)
+#: Relative step at which slopes and temperatures of trials stop.
+COARSE = 1e-2
+#: Kernels exp(-gamma distance): which distance, and the widths tried first, as powers of 4 around
+#: 1 / the median distance.
+DISTANCES = {
+    "rbf": ("sqeuclidean", (-3.0, -1.5, 0.0), 0.75),
+    "exponential": ("euclidean", (-4.0, -2.0, 0.0), 1.0),
+    "laplacian": ("cityblock", (-4.0, -2.0, 0.0), 1.0),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One setting and what its held-out margins are worth.
+
+    ``accuracy`` and ``loss`` (log loss after one slope and one temperature) are over held-out rows;
+    ``row_loss`` (n_rows,) is the loss of each, for paired comparisons.
+    """
+
+    stage: str
+    machine: str
+    kernel: Any
+    gamma: float | None
+    C: float
+    code: Any
+    n_rows: int
+    accuracy: float
+    balanced_accuracy: float
+    loss: float
+    seconds: float
+    row_loss: Array = field(repr=False, compare=False)
+    power: float = 0.0
+
+
+@dataclass
+class Landscape:
+    """Distinct rows with their labels, weights and codes, ready for trials.
+
+    ``codes`` maps what the user gave to matrices; ``X`` is the kernel matrix itself for a
+    precomputed kernel.
+    """
+
+    X: Any
+    labels: Array
+    weight: Array
+    codes: dict[Any, Array]
+    stage: str = "map"
+
+    def __post_init__(self) -> None:
+        self._distances: dict[str, Array] = {}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def scored(self) -> Array:
+        """Weights of the rows in held-out scores."""
+        return scored(self.labels, self.weight)
+
+    def part(self, rows: Array, stage: str, pairwise: bool) -> Landscape:
+        """Return the landscape of some of the rows."""
+        X = self.X[rows][:, rows] if pairwise else self.X[rows]
+        return Landscape(X, self.labels[rows], self.weight[rows], self.codes, stage)
+
+    def distances(self, kernel: str) -> Array:
+        """Return the (n, n) distances of a kernel that is a function of one."""
+        if kernel not in self._distances:
+            self._distances[kernel] = between(kernel, self.X, self.X)
+        return self._distances[kernel]
+
+    def median(self, kernel: str) -> float:
+        """Return the median distance of two different rows, 1 if there are none."""
+        distances = self.distances(kernel)
+        some = distances[np.triu_indices(len(distances), 1)]
+        some = some[some > 0]
+        return float(np.median(some)) if len(some) else 1.0
+
+    def gram(self, kernel: Any, gamma: float | None) -> Array:
+        """Return the kernel matrix."""
+        if isinstance(kernel, str) and kernel == "precomputed":
+            return np.asarray(self.X, dtype=np.float64)
+        if gamma is not None:
+            matrix = self.distances(kernel) * -gamma
+            return np.asarray(np.exp(matrix, out=matrix))
+        plain = kernels.resolve(kernel, self.X)
+        rows = plain.prepare(self.X, plain.origin(self.X))
+        return plain.block(rows, rows)
+
+    def trials(
+        self,
+        kernel: Any,
+        gamma: float | None,
+        code: Any,
+        ridges: Array,
+        *,
+        power: float = 0.0,
+        gram: Array | None = None,
+    ) -> list[Trial]:
+        """Return a trial for each ridge value, which counts in units of the mean K(x, x)."""
+        started = time.perf_counter()
+        gram = self.gram(kernel, gamma) if gram is None else gram
+        ridges = np.asarray(ridges) * max(float(gram.diagonal().mean()), 1e-300)
+        matrix = self.codes[code]
+        margins = loo_margins(gram, matrix[self.labels], ridges, self.weight)
+        setting = dict(machine="ls", kernel=kernel, gamma=gamma, code=code, power=power)
+        trials = self.judged(margins, matrix, **setting, C=0.0, seconds=0.0)
+        seconds = (time.perf_counter() - started) / len(ridges)
+        return [
+            replace(trial, C=1.0 / ridge, seconds=seconds)
+            for trial, ridge in zip(trials, ridges.tolist(), strict=True)
+        ]
+
+    def judged(self, margins: Array, matrix: Array, **setting: Any) -> list[Trial]:
+        """Return trials from a stack of held-out margins (n_trials, n, n_dichotomies)."""
+        found = calibrate(margins, matrix, self.labels, self.scored, COARSE)
+        right = found.scores.argmax(axis=2) == self.labels
+        accuracy = right @ self.scored / self.scored.sum()
+        return [
+            Trial(
+                stage=self.stage,
+                n_rows=len(self),
+                accuracy=float(accuracy[k]),
+                balanced_accuracy=self._balanced(right[k]),
+                loss=float(found.loss[k]),
+                row_loss=found.row_loss[k],
+                **setting,
+            )
+            for k in range(len(margins))
+        ]
+
+    def _balanced(self, right: Array) -> float:
+        mass = np.bincount(self.labels, self.scored)
+        share = np.bincount(self.labels, self.scored * right)[mass > 0] / mass[mass > 0]
+        return float(share.mean())
+
+
+def between(kernel: str, A: Any, B: Any) -> Array:
+    """Return the distances that a kernel is a function of, (len(A), len(B))."""
+    name = DISTANCES[kernel][0]
+    if not sparse.issparse(A):
+        return np.asarray(cdist(A, B, name))
+    if name == "cityblock":
+        return np.asarray(manhattan_distances(A, B))
+    return np.asarray(euclidean_distances(A, B, squared=name == "sqeuclidean"))
+
+
+# --- which rows ---
+
+
+def distinct(X: Any, labels: Array, weight: Array) -> tuple[Array, Array]:
+    """Return the first of each distinct (row, label), in the order of their content, and weights.
+
+    A row of weight 2 and a row that is there twice are then the same; rows without weight go.
+    """
+    some = np.flatnonzero(weight > 0)
+    keys = np.empty(len(some), dtype=object)
+    if sparse.issparse(X):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in some]
+        keys[:] = [
+            (int(labels[i]), X.indices[p].tobytes(), X.data[p].tobytes())
+            for i, p in zip(some, parts, strict=True)
+        ]
+    else:
+        rows = np.ascontiguousarray(X) + 0.0  # -0.0 and 0.0 are equal
+        keys[:] = [(int(labels[i]), rows[i].tobytes()) for i in some]
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return some[first], np.bincount(which.ravel(), weight[some])
+
+
+def sample(labels: Array, size: int, rng: np.random.RandomState) -> Array:
+    """Return ``size`` rows, every class in its share; small classes are not lost."""
+    order = rng.permutation(len(labels))
+    place = np.empty(len(labels))
+    for q in range(labels.max() + 1):
+        rows = order[labels[order] == q]
+        place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
+        place[rows[:2]] = -1.0
+    return np.sort(np.argsort(place, kind="stable")[:size])
+
+
+# --- which trial ---
+
+
+def better_than_chance(worse: Trial, best: Trial, weight: Array, errors: float = 2.0) -> bool:
+    """Return whether ``worse`` loses to ``best`` by so many standard errors, paired over rows."""
+    w = weight / weight.sum()
+    difference = worse.row_loss - best.row_loss
+    mean = float(w @ difference)
+    variance = float(w @ (difference - mean) ** 2) * float(w @ w)
+    return mean > errors * np.sqrt(variance)
+
+
+def preferred(trials: Sequence[Trial], scoring: str) -> Trial:
+    """Return the best trial.
+
+    For "neg_log_loss" the one with the smallest held-out log loss. For an accuracy the same among
+    those within one standard error of the most accurate: differences below it are noise, and the
+    log loss tells such settings apart.
+    """
+    if scoring == "neg_log_loss":
+        return min(trials, key=lambda trial: trial.loss)
+    best = max(getattr(trial, scoring) for trial in trials)
+    n = max(trial.n_rows for trial in trials)
+    slack = np.sqrt(max(best * (1.0 - best), 1.0 / n) / n)
+    near = [trial for trial in trials if getattr(trial, scoring) >= best - slack]
+    return min(near, key=lambda trial: trial.loss)
