@@ -27,13 +27,8 @@ from outcode.selection.closed_form import loo_margins
 RIDGES = 10.0 ** np.linspace(-6.0, 1.0, 7)
 #: Relative step at which slopes and temperatures of trials stop.
 COARSE = 1e-2
-#: Kernels exp(-gamma distance): which distance, and the widths tried first, as powers of 4 around
-#: 1 / the median distance.
-DISTANCES = {
-    "rbf": ("sqeuclidean", (-3.0, -1.5, 0.0), 0.75),
-    "exponential": ("euclidean", (-4.0, -2.0, 0.0), 1.0),
-    "laplacian": ("cityblock", (-4.0, -2.0, 0.0), 1.0),
-}
+#: Kernels exp(-gamma distance), and which distance.
+DISTANCES = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +51,7 @@ class Trial:
     loss: float
     seconds: float
     row_loss: Array = field(repr=False, compare=False)
-    power: float = 0.0
+    ridge: float = 0.0
 
 
 @dataclass
@@ -75,6 +70,7 @@ class Landscape:
 
     def __post_init__(self) -> None:
         self._distances: dict[str, Array] = {}
+        self._medians: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -97,10 +93,12 @@ class Landscape:
 
     def median(self, kernel: str) -> float:
         """Return the median distance of two different rows, 1 if there are none."""
-        distances = self.distances(kernel)
-        some = distances[np.triu_indices(len(distances), 1)]
-        some = some[some > 0]
-        return float(np.median(some)) if len(some) else 1.0
+        if kernel not in self._medians:
+            distances = self.distances(kernel)
+            some = distances[np.triu_indices(len(distances), 1)]
+            some = some[some > 0]
+            self._medians[kernel] = float(np.median(some)) if len(some) else 1.0
+        return self._medians[kernel]
 
     def gram(self, kernel: Any, gamma: float | None) -> Array:
         """Return the kernel matrix."""
@@ -119,21 +117,19 @@ class Landscape:
         gamma: float | None,
         code: Any,
         ridges: Array,
-        *,
-        power: float = 0.0,
         gram: Array | None = None,
     ) -> list[Trial]:
         """Return a trial for each ridge value, which counts in units of the mean K(x, x)."""
         started = time.perf_counter()
         gram = self.gram(kernel, gamma) if gram is None else gram
-        ridges = np.asarray(ridges) * max(float(gram.diagonal().mean()), 1e-300)
+        scale = max(float(gram.diagonal().mean()), 1e-300)
         matrix = self.codes[code]
-        margins = loo_margins(gram, matrix[self.labels], ridges, self.weight)
-        setting = dict(machine="ls", kernel=kernel, gamma=gamma, code=code, power=power)
+        margins = loo_margins(gram, matrix[self.labels], ridges * scale, self.weight)
+        setting = dict(machine="ls", kernel=kernel, gamma=gamma, code=code)
         trials = self.judged(margins, matrix, **setting, C=0.0, seconds=0.0)
         seconds = (time.perf_counter() - started) / len(ridges)
         return [
-            replace(trial, C=1.0 / ridge, seconds=seconds)
+            replace(trial, ridge=ridge, C=1.0 / (ridge * scale), seconds=seconds)
             for trial, ridge in zip(trials, ridges.tolist(), strict=True)
         ]
 
@@ -163,7 +159,7 @@ class Landscape:
 
 def between(kernel: str, A: Any, B: Any) -> Array:
     """Return the distances that a kernel is a function of, (len(A), len(B))."""
-    name = DISTANCES[kernel][0]
+    name = DISTANCES[kernel]
     if not sparse.issparse(A):
         return np.asarray(cdist(A, B, name))
     if name == "cityblock":
@@ -211,10 +207,10 @@ def sample(labels: Array, size: int, rng: np.random.RandomState) -> Array:
 # --- which trial ---
 
 
-def better_than_chance(worse: Trial, best: Trial, weight: Array, errors: float = 2.0) -> bool:
-    """Return whether ``worse`` loses to ``best`` by so many standard errors, paired over rows."""
+def hopeless(trial: Trial, best: Trial, weight: Array, errors: float = 2.0) -> bool:
+    """Return whether a trial loses to the best by so many standard errors, paired over rows."""
     w = weight / weight.sum()
-    difference = worse.row_loss - best.row_loss
+    difference = trial.row_loss - best.row_loss
     mean = float(w @ difference)
     variance = float(w @ (difference - mean) ** 2) * float(w @ w)
     return mean > errors * np.sqrt(variance)

@@ -27,8 +27,8 @@ from outcode.selection.landscape import (
     RIDGES,
     Landscape,
     Trial,
-    better_than_chance,
     distinct,
+    hopeless,
     preferred,
     sample,
 )
@@ -40,10 +40,14 @@ MAP_SPLIT, MAP_ROWS, FULL_ROWS = 400, 300, 3000
 LEAST_SQUARES_ROWS = 8000
 #: Codes of more columns are tried at the best width of the first code only, or not at all.
 MANY_COLUMNS, MOST_COLUMNS = 30, 1000
-#: Folds of the held-out margins of support vector machines.
-FOLDS = 5
+#: Widths tried for every kernel, and between them: powers of 4.
+FIRST, MIDDLE = (-2.0, 0.0), (-1.0,)
+#: How many of the map's best settings, of different kernels and codes, are tried on all rows.
+NEAR = 3
+#: Folds of the held-out margins of support vector machines, and their largest C.
+FOLDS, LARGEST_C = 5, 1e4
 #: Ridge values tried around the best, and of a mixture of kernels.
-AROUND, MIXED = 10.0 ** np.array([-0.5, 0.5]), 10.0 ** np.array([-1.0, -0.5, 0.0])
+AROUND, MIXED = 10.0 ** np.array([-0.5, 0.5]), 10.0 ** np.array([-0.4])
 SCORINGS = {name: name for name in ("accuracy", "balanced_accuracy", "neg_log_loss")}
 MACHINES = {"ls": LeastSquares, "svm": SVM}
 
@@ -135,7 +139,7 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
             rows, weight = distinct(X, labels, weight)
             X, labels = X[rows], labels[rows]
         rng = check_random_state(self.random_state)
-        land = Landscape(X, labels, weight, self._matrices(len(classes), rng))
+        land = Landscape(X, labels, weight, self._matrices(len(classes), rng), "full")
         search = Search(self, land, rng, started)
         with single_blas():
             best = search.run()
@@ -224,6 +228,7 @@ class Search:
         limit = owner.time_limit
         self.deadline = np.inf if limit is None else started + positive(limit, "time_limit")
         self.tried: list[Trial] = []
+        self.powers: dict[Any, float] = {}
         if "precomputed" in self.kernels and len(self.kernels) > 1:
             raise ValueError("A precomputed kernel matrix is the only kernel: kernels='precomputed'.")
 
@@ -238,7 +243,7 @@ class Search:
             report.advance()
             trials = self._mixed(large, trials)
             report.advance()
-            trials = self._supported(large, trials)
+            trials = self._supported(small, large, trials)
             report.advance()
         return preferred(trials, self.scoring)
 
@@ -258,88 +263,82 @@ class Search:
     # --- the map ---
 
     def _map(self, land: Landscape) -> None:
-        """Try every kernel at three widths, then refine those that can still win."""
-        for found in self._each_kernel(self.kernels, lambda kernel: self._coarse(land, kernel)):
-            self._add(found)
-        best = preferred(self.tried, self.scoring)
-        leaders = {k: preferred(self._of(k), self.scoring) for k in self.kernels if self._of(k)}
-        alive = [
-            kernel
-            for kernel, leader in leaders.items()
-            if leader.gamma is not None and not better_than_chance(leader, best, land.scored)
-        ]
-        for found in self._each_kernel(alive, lambda k: self._refined(land, k, leaders[k].power)):
-            self._add(found)
+        """Try every kernel at two widths, then go on where it can still win.
 
-    def _each_kernel(
-        self, names: Sequence[Any], work: Callable[[Any], list[Trial]]
-    ) -> list[list[Trial]]:
-        return thread_map(work, names, self.owner.n_jobs)
+        Widths are powers of 4 around 1 / the median distance. Between the first two the log loss
+        has one valley nearly always: the middle is tried, and one step beyond an end that is best.
+        """
+        names = list(land.codes)
+        often = [n for n in names if n == names[0] or land.codes[n].shape[1] <= MANY_COLUMNS]
+        self._each(self.kernels, lambda kernel: self._widths(land, kernel, FIRST, often))
+        best = preferred(self.tried, self.scoring)
+        codes = [c for c in often if not self._hopeless(land, best, code=c)]
+        alive = [k for k in self.kernels if not self._hopeless(land, best, kernel=k)]
+        moving = [k for k in alive if _has_width(k)]
+        self._each(moving, lambda kernel: self._widths(land, kernel, MIDDLE, codes))
+        self._each(moving, lambda kernel: self._widths(land, kernel, self._beyond(kernel), codes))
+        seldom = [name for name in names if name not in often]
+        self._each(alive, lambda kernel: self._widths(land, kernel, self._best(kernel), seldom))
+
+    def _each(self, names: Sequence[Any], work: Callable[[Any], list[Trial]]) -> None:
+        """Add the trials of every kernel, made by threads, unless it is too late."""
+        if not (self.tried and self._late):
+            for found in thread_map(work, names, self.owner.n_jobs):
+                self._add(found)
+
+    def _widths(
+        self, land: Landscape, kernel: Any, powers: Sequence[float], names: Sequence[Any]
+    ) -> list[Trial]:
+        if not _has_width(kernel):
+            powers = powers[:1]
+        found: list[Trial] = []
+        for power in powers if names else ():
+            if found and self._late:
+                break
+            gamma = 4.0**power / land.median(kernel) if _has_width(kernel) else None
+            gram = land.gram(kernel, gamma)
+            for code in names:
+                trials = land.trials(kernel, gamma, code, RIDGES, gram)
+                self.powers[id(kernel), gamma] = power
+                found += trials
+        return found
 
     def _of(self, kernel: Any) -> list[Trial]:
         return [trial for trial in self.tried if trial.kernel is kernel]
 
-    def _coarse(self, land: Landscape, kernel: Any) -> list[Trial]:
-        if not (isinstance(kernel, str) and kernel in DISTANCES):
-            return self._all_codes(land, kernel, None, 0.0, list(land.codes))
-        found: list[Trial] = []
-        always, seldom = self._split_codes(land)
-        for power in DISTANCES[kernel][1]:
-            if found and self._late:
-                return found
-            found += self._all_codes(land, kernel, _gamma(land, kernel, power), power, always)
-        power = preferred(found, self.scoring).power
-        return found + self._all_codes(land, kernel, _gamma(land, kernel, power), power, seldom)
+    def _hopeless(self, land: Landscape, best: Trial, **only: Any) -> bool:
+        """Whether the best trial of a kernel or of a code cannot win any more."""
+        own = [t for t in self.tried if all(getattr(t, k) is v for k, v in only.items())]
+        return bool(own) and hopeless(preferred(own, "neg_log_loss"), best, land.scored)
 
-    def _refined(self, land: Landscape, kernel: Any, power: float) -> list[Trial]:
-        found: list[Trial] = []
-        step, always = DISTANCES[kernel][2], self._split_codes(land)[0]
-        for other in (power - step, power + step):
-            if not self._late:
-                found += self._all_codes(land, kernel, _gamma(land, kernel, other), other, always)
-        return found
+    def _best(self, kernel: Any) -> tuple[float, ...]:
+        """Return the power of the best width of a kernel."""
+        best = preferred(self._of(kernel), self.scoring)
+        return (self.powers[id(kernel), best.gamma],)
 
-    def _split_codes(self, land: Landscape) -> tuple[list[Any], list[Any]]:
-        """Return the codes tried at every width, and those tried at the best only."""
-        names = list(land.codes)
-        often = [n for n in names if n == names[0] or land.codes[n].shape[1] <= MANY_COLUMNS]
-        return often, [name for name in names if name not in often]
-
-    def _all_codes(
-        self, land: Landscape, kernel: Any, gamma: float | None, power: float, names: list[Any]
-    ) -> list[Trial]:
-        if not names:
-            return []
-        gram = land.gram(kernel, gamma)
-        found: list[Trial] = []
-        for code in names:
-            found += land.trials(kernel, gamma, code, RIDGES, power=power, gram=gram)
-        return found
+    def _beyond(self, kernel: Any) -> tuple[float, ...]:
+        """Return the power one step beyond, where the best width is the first or the last."""
+        best = self._best(kernel)[0]
+        return (best + np.sign(best - MIDDLE[0]),) if best != MIDDLE[0] else ()
 
     # --- near the optimum, on all rows ---
 
     def _near(self, small: Landscape, large: Landscape) -> list[Trial]:
         """Return the trials to choose from: the best of the map on all rows, finer ridge values."""
-        best = self._leaders(self.tried)[:3]
-        if small is large:
-            trials = list(self.tried)
-            first = best[:1]
-        else:
-            first = best
-            trials = []
-        for trial in first:
-            if trials and self._late:
-                break
-            ridges = 1.0 / trial.C * (AROUND if small is large else np.r_[1.0, AROUND])
-            trials += self._add(self._again(large, trial, ridges))
+        trials = list(self.tried)
+        if small is not large:
+            leaders, trials = self._leaders(self.tried), []
+            for trial in leaders[:NEAR]:
+                lost = hopeless(trial, leaders[0], small.scored, 1.0) or (trials and self._late)
+                trials += [] if lost else self._add(self._again(large, trial, np.ones(1)))
+        if not self._late:
+            best = preferred(trials, self.scoring)
+            trials += self._add(self._again(large, best, AROUND))
         return trials
 
-    def _again(self, land: Landscape, trial: Trial, ridges: Array) -> list[Trial]:
-        gram = land.gram(trial.kernel, trial.gamma)
-        scale = max(float(gram.diagonal().mean()), 1e-300)
-        return land.trials(
-            trial.kernel, trial.gamma, trial.code, ridges / scale, power=trial.power, gram=gram
-        )
+    def _again(self, land: Landscape, trial: Trial, factors: Array) -> list[Trial]:
+        """Try the setting of a trial on other rows, its ridge value times ``factors``."""
+        return land.trials(trial.kernel, trial.gamma, trial.code, trial.ridge * factors)
 
     def _leaders(self, trials: Sequence[Trial]) -> list[Trial]:
         """Return the best trial of every kernel and code, the best first."""
@@ -356,47 +355,60 @@ class Search:
     def _mixed(self, land: Landscape, trials: list[Trial]) -> list[Trial]:
         """Try a weighted mean of the kernels, each at its best width."""
         best = preferred(trials, self.scoring)
-        names = [k for k in self.kernels if isinstance(k, str) and k in DISTANCES]
+        names = [kernel for kernel in self.kernels if _has_width(kernel)]
         if len(names) < 2 or best.gamma is None or self._late:
             return trials
         own = [[t for t in self._of(k) if t.code == best.code] for k in names]
         members = [preferred(group, self.scoring) for group in own if group]
-        weight = np.array([member.C**0.5 for member in members])
+        weight = np.array([member.ridge**-0.5 for member in members])
         mixture = kernels.Mixture(
             tuple(member.kernel for member in members),
             tuple(float(member.gamma or 0.0) for member in members),
             tuple((weight / weight.sum()).tolist()),
         )
-        ridge = np.exp(-np.mean([np.log(member.C) for member in members]))
+        ridge = np.exp(np.mean([np.log(member.ridge) for member in members]))
         gram = mixture.combine(land.gram)
-        found = land.trials(mixture, None, best.code, ridge * MIXED, gram=gram)
+        found = land.trials(mixture, None, best.code, ridge * MIXED, gram)
         return trials + self._add(found)
 
-    def _supported(self, land: Landscape, trials: list[Trial]) -> list[Trial]:
-        """Try support vector machines where least squares is best, with the same C."""
-        if "svm" not in self.machines:
+    def _supported(self, small: Landscape, large: Landscape, trials: list[Trial]) -> list[Trial]:
+        """Try support vector machines where least squares is best, with the same C.
+
+        On the rows of the map first: where they lose there, they are not trained on all rows.
+        """
+        if "svm" not in self.machines or self._late:
             return trials
         best = preferred(trials, self.scoring)
-        fold = stratified_folds(land.labels, FOLDS, self.rng, land.weight)
-        return trials + self._add(_svm_trials(land, best, fold))
+        if small is not large:
+            there = self._add(self._svm(small, best))[0]
+            same = [t for t in self.tried if t.n_rows == len(small) and t.machine == "ls"]
+            if there.loss > preferred(same, self.scoring).loss:
+                return trials
+        return trials + self._add(self._svm(large, best))
+
+    def _svm(self, land: Landscape, best: Trial) -> list[Trial]:
+        started = time.perf_counter()
+        matrix = land.codes[best.code]
+        gram = _values(land, best)
+        fold = stratified_folds(land.labels, FOLDS, np.random.RandomState(0), land.weight)
+        machine = SVM(kernel="precomputed", C=min(best.C, LARGEST_C), tol=1e-3)
+        targets = matrix[land.labels]
+        threads = {"n_jobs": self.owner.n_jobs}
+        machine.fit_gram(gram, targets, land.weight, **threads)
+        margins = machine.held_out_margins(DenseGram(gram), targets, fold, land.weight, **threads)
+        setting = {name: getattr(best, name) for name in ("kernel", "gamma", "code")}
+        found = land.judged(margins[None], matrix, machine="svm", C=machine.C, seconds=0.0, **setting)
+        return [replace(trial, seconds=time.perf_counter() - started) for trial in found]
 
 
-def _svm_trials(land: Landscape, best: Trial, fold: Array) -> list[Trial]:
-    started = time.perf_counter()
-    matrix = land.codes[best.code]
-    mixture = best.kernel.combine if best.gamma is None else None
-    gram = mixture(land.gram) if mixture else land.gram(best.kernel, best.gamma)
-    machine = SVM(kernel="precomputed", C=min(best.C, 1e4), tol=1e-3)
-    targets = matrix[land.labels]
-    machine.fit_gram(gram, targets, land.weight, n_jobs=1)
-    margins = machine.held_out_margins(DenseGram(gram), targets, fold, land.weight, n_jobs=1)
-    setting = dict(machine="svm", kernel=best.kernel, gamma=best.gamma, code=best.code)
-    found = land.judged(np.asarray(margins)[None], matrix, **setting, C=machine.C, seconds=0.0)
-    return [replace(trial, seconds=time.perf_counter() - started) for trial in found]
+def _values(land: Landscape, trial: Trial) -> Array:
+    """Return the kernel matrix of a trial, a mixture's too."""
+    mixture = getattr(trial.kernel, "combine", None)
+    return land.gram(trial.kernel, trial.gamma) if mixture is None else mixture(land.gram)
 
 
-def _gamma(land: Landscape, kernel: str, power: float) -> float:
-    return float(4.0**power / land.median(kernel))
+def _has_width(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel in DISTANCES
 
 
 def _listed(given: Any) -> list[Any]:
