@@ -31,7 +31,11 @@ from outcode import datasets, kernels, metrics, statistics
 
 CAP, FOLDS, SEED = 1500, 4, 0
 GAMMAS, CS = 2.0 ** np.arange(-5, 6), 10.0 ** np.arange(-1, 4)
-OURS, GRID, CALIBRATED = "OutputCodeClassifierCV", "GridSearchCV(SVC)", "CalibratedClassifierCV(SVC)"
+OURS, GRID, CALIBRATED = (
+    "OutputCodeClassifierCV",
+    "GridSearchCV(SVC)",
+    "CalibratedClassifierCV(SVC)",
+)
 
 
 def grid(X):
@@ -57,7 +61,9 @@ METHODS = {
     GRID: lambda X, y: grid(X).fit(X, y),
     CALIBRATED: calibrated,
     "RandomForest(500)": lambda X, y: RandomForestClassifier(500, random_state=SEED).fit(X, y),
-    "HistGradientBoosting": lambda X, y: HistGradientBoostingClassifier(random_state=SEED).fit(X, y),
+    "HistGradientBoosting": lambda X, y: HistGradientBoostingClassifier(random_state=SEED).fit(
+        X, y
+    ),
 }
 
 
@@ -225,7 +231,9 @@ def main():
     warnings.simplefilter("ignore")
     if args.report:
         return report(args.store)
-    names = args.sets or [n for n in datasets.names(args.data) if n not in ("breast_cancer", "digits")]
+    names = args.sets or [
+        n for n in datasets.names(args.data) if n not in ("breast_cancer", "digits")
+    ]
     return run(names, args.methods, args.data, args.store)
 
 

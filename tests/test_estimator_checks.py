@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from outcode import OutputCodeClassifier
+from outcode import OutputCodeClassifier, OutputCodeClassifierCV
 from outcode.machines import SVM
 
 # weight-equivalence compares two solutions, so they must be converged, with the same gamma
@@ -19,6 +19,7 @@ ESTIMATORS = [
     OutputCodeClassifier(machine=SVM(gamma=0.5, tol=1e-8, bias="free"), decoder="linear"),
     OutputCodeClassifier(machine=LogisticRegression(tol=1e-8, max_iter=10_000)),
     OutputCodeClassifier(machine=SVM(kernel="precomputed", tol=1e-8)),
+    OutputCodeClassifierCV(random_state=0),
 ]
 
 

@@ -42,15 +42,6 @@ class Training:
         """The (n_samples, n_dichotomies) margins on the training rows."""
         return np.asarray(self.machine.training_margins_)
 
-    def loo(self) -> Array:
-        """Margins of each row under machines trained without it, from a machine that has them."""
-        if not hasattr(self.machine, "loo_margins_"):
-            raise ValueError(
-                f"{type(self.machine).__name__} has no leave-one-out margins: use folds=3, or the "
-                f"machine 'ls'."
-            )
-        return np.asarray(self.machine.loo_margins_)
-
     def crossfit(self, folds: int) -> Array:
         """Margins of each row under machines trained without its fold."""
         return self.held_out(folds)

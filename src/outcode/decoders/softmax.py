@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from outcode._checks import Array
+from outcode._checks import Array, positive
 from outcode.decoders.common import Decoder, Training
 from outcode.decoders.likelihood import softmax
 from outcode.parallel import single_blas
@@ -118,9 +118,7 @@ def temperatures(
     return b, row_loss @ w, scores, row_loss
 
 
-def _root(
-    slopes: Callable[[Array], tuple[Array, Array]], start: Array, stop: float
-) -> Array:
+def _root(slopes: Callable[[Array], tuple[Array, Array]], start: Array, stop: float) -> Array:
     """Return where the derivatives of convex functions vanish: Newton within brackets."""
     x, low, high = start, np.full_like(start, LIMITS[0]), np.full_like(start, LIMITS[1])
     for _ in range(STEPS):
@@ -143,8 +141,8 @@ class Softmax(Decoder):
 
     Parameters
     ----------
-    folds : how many folds the held-out margins come from, or "loo": the machine's own leave-one-out
-        margins, which least squares has at no cost
+    folds : how many folds the held-out margins come from
+    slope, temperature : A and T where they are known already; None fits both
 
     Attributes
     ----------
@@ -156,23 +154,30 @@ class Softmax(Decoder):
     >>> from outcode import OutputCodeClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = OutputCodeClassifier("ovo", "ls", Softmax(folds="loo")).fit(X, y)
+    >>> clf = OutputCodeClassifier("ovo", "ls", "softmax").fit(X, y)
     >>> clf.predict_proba(X[:1]).argmax(axis=1) == clf.predict(X[:1])
     array([ True])
     """
 
     monotone = True
 
-    def __init__(self, folds: int | str = 3) -> None:
+    def __init__(
+        self, folds: int = 3, *, slope: float | None = None, temperature: float | None = None
+    ) -> None:
         self.folds = folds
+        self.slope = slope
+        self.temperature = temperature
 
     def fit(self, training: Training) -> Softmax:
         super().fit(training)
-        margins = training.loo() if self.folds == "loo" else training.crossfit(self.folds)
+        if self.slope is not None and self.temperature is not None:
+            self.slope_ = positive(self.slope, "slope")
+            self.temperature_ = positive(self.temperature, "temperature")
+            return self
+        margins = training.crossfit(self.folds)
+        weight = scored(training.labels, training.sample_weight)
         with single_blas():
-            found = calibrate(
-                margins[None], self.code_, training.labels, scored(training.labels, training.sample_weight)
-            )
+            found = calibrate(margins[None], self.code_, training.labels, weight)
         self.slope_ = float(found.slope[0])
         self.temperature_ = 1.0 / float(found.inverse_temperature[0])
         return self

@@ -25,6 +25,8 @@ from outcode._checks import Array
 FEW_RIDGES = 5
 #: Numbers in the stacked matrices of one batch of columns.
 BATCH = 2**19
+#: Eigenvalues of H + ridge I below this part of the largest of H are rounding.
+EPSILON = 1e-14
 #: Larger systems are factorised one by one.
 SMALL = 96
 
@@ -65,7 +67,7 @@ def loo_margins(gram: Array, targets: Array, ridges: Array, weight: Array) -> Ar
     gram : (n_samples, n_samples) kernel values, without the constant
     targets : (n_samples, n_dichotomies) +1, -1, 0; where it is 0 the margin is that of the column,
         which has not seen the row
-    ridges : (n_ridges,) positive
+    ridges : (n_ridges,) positive; where H + ridge I is not positive definite the margins are NaN
     weight : (n_samples,); a row is left out with all of its weight
 
     Examples
@@ -100,7 +102,9 @@ def _spectral(H: Array, systems: _Systems, ridges: Array) -> tuple[Array, Array]
     """Return alpha (n_ridges, B, p, c) and [G^-1]_ii (n_ridges, B, p)."""
     e, V = np.linalg.eigh(H)
     root, (size, p, c) = systems.root[:, :, None], systems.targets.shape
-    shrunk = 1.0 / (np.maximum(e, 0.0)[:, :, None] + ridges)  # (B, p, n_ridges)
+    lifted = e[:, :, None] + ridges  # (B, p, n_ridges)
+    floor = EPSILON * np.abs(e).max(axis=1)[:, None, None]
+    shrunk = 1.0 / np.where((lifted > floor).all(axis=1, keepdims=True), lifted, np.nan)
     projected = V.transpose(0, 2, 1) @ (root * systems.targets)
     both = (projected[:, :, None, :] * shrunk[:, :, :, None]).reshape(size, p, -1)
     alpha = (root * (V @ both)).reshape(size, p, len(ridges), c)
@@ -117,7 +121,7 @@ def _factorised(H: Array, systems: _Systems, ridges: Array) -> tuple[Array, Arra
         M = H.copy()
         M[:, diagonal, diagonal] += ridge
         if H.shape[1] <= SMALL:
-            whole = np.linalg.inv(M)
+            whole = _inverses(M)
             solved, inverse[k] = whole @ (root * systems.targets), whole[:, diagonal, diagonal]
         else:
             parts = [_solved(m.T, t) for m, t in zip(M, root * systems.targets, strict=True)]
@@ -127,15 +131,23 @@ def _factorised(H: Array, systems: _Systems, ridges: Array) -> tuple[Array, Arra
     return alpha, systems.root**2 * inverse
 
 
+def _inverses(M: Array) -> Array:
+    """Return the inverses of a stack of matrices, NaN unless all are positive definite."""
+    try:
+        np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        return np.full(M.shape, np.nan)
+    return np.linalg.inv(M)
+
+
 def _solved(M: Array, t: Array) -> tuple[Array, Array]:
     """Return M^-1 t and the diagonal of M^-1 of a positive definite matrix.
 
     With M = L L' the diagonal is made of the squared columns of L^-1.
     """
     lower, info = lapack.dpotrf(M, lower=1, clean=1)
-    if info:  # rounding, with a tiny ridge
-        pseudo = np.linalg.pinv(M, hermitian=True)
-        return pseudo @ t, pseudo.diagonal()
+    if info:
+        return np.full(t.shape, np.nan), np.full(len(t), np.nan)
     solved, _ = lapack.dpotrs(lower, t, lower=1)
     inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
     return solved, np.einsum("ik,ik->i", inverse.T, inverse.T)
@@ -149,7 +161,7 @@ def _systems(targets: Array, weight: Array) -> Iterator[_Systems]:
         size = len(groups[-1][0])
         c = len(groups[-1][1])
         many = max(1, BATCH // max(size, 1) ** 2)
-        batch = []
+        batch: list[tuple[Array, Array]] = []
         while groups and len(batch) < many:
             rows, columns = groups[-1]
             if len(columns) != c or len(rows) < 0.8 * size - 2:
@@ -169,9 +181,7 @@ def _groups(targets: Array, weight: Array) -> Iterator[tuple[Array, Array]]:
         yield np.flatnonzero(used[:, columns[0]]), np.array(columns)
 
 
-def _stacked(
-    batch: list[tuple[Array, Array]], size: int, root: Array, targets: Array
-) -> _Systems:
+def _stacked(batch: list[tuple[Array, Array]], size: int, root: Array, targets: Array) -> _Systems:
     rows = np.zeros((len(batch), size), dtype=np.intp)
     roots = np.zeros((len(batch), size))
     columns = np.array([columns for _, columns in batch])

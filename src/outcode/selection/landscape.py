@@ -27,6 +27,8 @@ from outcode.selection.closed_form import loo_margins
 RIDGES = 10.0 ** np.linspace(-6.0, 1.0, 7)
 #: Relative step at which slopes and temperatures of trials stop.
 COARSE = 1e-2
+#: Accuracies within so many standard errors of the highest are not told apart.
+SLACK = 1.0
 #: Kernels exp(-gamma distance), and which distance.
 DISTANCES = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}
 
@@ -49,6 +51,8 @@ class Trial:
     accuracy: float
     balanced_accuracy: float
     loss: float
+    slope: float
+    temperature: float
     seconds: float
     row_loss: Array = field(repr=False, compare=False)
     ridge: float = 0.0
@@ -119,15 +123,20 @@ class Landscape:
         ridges: Array,
         gram: Array | None = None,
     ) -> list[Trial]:
-        """Return a trial for each ridge value, which counts in units of the mean K(x, x)."""
+        """Return a trial for each ridge value, in units of the mean K(x, x).
+
+        A ridge value too small to make the kernel matrix positive definite gives none.
+        """
         started = time.perf_counter()
         gram = self.gram(kernel, gamma) if gram is None else gram
         scale = max(float(gram.diagonal().mean()), 1e-300)
         matrix = self.codes[code]
         margins = loo_margins(gram, matrix[self.labels], ridges * scale, self.weight)
-        setting = dict(machine="ls", kernel=kernel, gamma=gamma, code=code)
+        usable = np.isfinite(margins).all(axis=(1, 2))
+        margins, ridges = margins[usable], np.asarray(ridges)[usable]
+        setting = {"machine": "ls", "kernel": kernel, "gamma": gamma, "code": code}
         trials = self.judged(margins, matrix, **setting, C=0.0, seconds=0.0)
-        seconds = (time.perf_counter() - started) / len(ridges)
+        seconds = (time.perf_counter() - started) / max(len(ridges), 1)
         return [
             replace(trial, ridge=ridge, C=1.0 / (ridge * scale), seconds=seconds)
             for trial, ridge in zip(trials, ridges.tolist(), strict=True)
@@ -145,6 +154,8 @@ class Landscape:
                 accuracy=float(accuracy[k]),
                 balanced_accuracy=self._balanced(right[k]),
                 loss=float(found.loss[k]),
+                slope=float(found.slope[k]),
+                temperature=1.0 / float(found.inverse_temperature[k]),
                 row_loss=found.row_loss[k],
                 **setting,
             )
@@ -162,9 +173,16 @@ def between(kernel: str, A: Any, B: Any) -> Array:
     name = DISTANCES[kernel]
     if not sparse.issparse(A):
         return np.asarray(cdist(A, B, name))
+    A, B = _narrow(A), _narrow(B)
     if name == "cityblock":
         return np.asarray(manhattan_distances(A, B))
     return np.asarray(euclidean_distances(A, B, squared=name == "sqeuclidean"))
+
+
+def _narrow(X: Any) -> Any:
+    """Return CSR rows with the 32-bit indices that scikit-learn's compiled distances take."""
+    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sparse.csr_matrix(parts, shape=X.shape)
 
 
 # --- which rows ---
@@ -204,6 +222,16 @@ def sample(labels: Array, size: int, rng: np.random.RandomState) -> Array:
     return np.sort(np.argsort(place, kind="stable")[:size])
 
 
+def folds(labels: Array, n_folds: int) -> Array:
+    """Number the rows 0..n_folds-1, every class spread evenly; a class's only row is -1."""
+    fold, offset = np.empty(len(labels), dtype=np.intp), 0
+    for q in range(labels.max() + 1):
+        rows = np.flatnonzero(labels == q)
+        fold[rows] = (np.arange(len(rows)) + offset) % n_folds if len(rows) > 1 else -1
+        offset += len(rows)
+    return fold
+
+
 # --- which trial ---
 
 
@@ -227,6 +255,6 @@ def preferred(trials: Sequence[Trial], scoring: str) -> Trial:
         return min(trials, key=lambda trial: trial.loss)
     best = max(getattr(trial, scoring) for trial in trials)
     n = max(trial.n_rows for trial in trials)
-    slack = np.sqrt(max(best * (1.0 - best), 1.0 / n) / n)
+    slack = SLACK * np.sqrt(max(best * (1.0 - best), 1.0 / n) / n)
     near = [trial for trial in trials if getattr(trial, scoring) >= best - slack]
     return min(near, key=lambda trial: trial.loss)

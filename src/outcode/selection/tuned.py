@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import codes, kernels
 from outcode._checks import Array, class_labels, lookup, positive, require_classes, row_weights
-from outcode.classifier import OutputCodeClassifier, stratified_folds
+from outcode.classifier import OutputCodeClassifier
 from outcode.decoders.softmax import Softmax
 from outcode.gram import DenseGram
 from outcode.machines import SVM, LeastSquares
@@ -28,6 +27,7 @@ from outcode.selection.landscape import (
     Landscape,
     Trial,
     distinct,
+    folds,
     hopeless,
     preferred,
     sample,
@@ -49,7 +49,7 @@ FOLDS, LARGEST_C = 5, 1e4
 #: Ridge values tried around the best, and of a mixture of kernels.
 AROUND, MIXED = 10.0 ** np.array([-0.5, 0.5]), 10.0 ** np.array([-0.4])
 SCORINGS = {name: name for name in ("accuracy", "balanced_accuracy", "neg_log_loss")}
-MACHINES = {"ls": LeastSquares, "svm": SVM}
+MACHINES: dict[str, Any] = {"ls": LeastSquares, "svm": SVM}
 
 
 class OutputCodeClassifierCV(ByScores, BaseEstimator):
@@ -132,6 +132,7 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         started = time.monotonic()
         lookup(SCORINGS, self.scoring, "scoring")
         X, y = validate_data(self, X, y, **self._rules)
+        self._check_square(X)
         classes, labels = class_labels(y)
         weight = row_weights(sample_weight, len(labels))
         require_classes(classes, labels, weight)
@@ -157,9 +158,9 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         self.best_params_ = {name: getattr(best, name) for name in names}
 
     def _model(self, best: Trial) -> OutputCodeClassifier:
-        width = {} if best.gamma is None else {"gamma": best.gamma}
-        machine = MACHINES[best.machine](kernel=best.kernel, C=best.C, **width)
-        decoder = Softmax("loo" if best.machine == "ls" else FOLDS)
+        gamma = "scale" if best.gamma is None else best.gamma
+        machine = MACHINES[best.machine](best.kernel, gamma, C=best.C)
+        decoder = Softmax(slope=best.slope, temperature=best.temperature)
         return OutputCodeClassifier(
             self._codes[best.code], machine, decoder, n_jobs=self.n_jobs, random_state=0
         )
@@ -184,6 +185,13 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
     def predict_proba(self, X: Any) -> Array:
         """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""
         return np.asarray(self._fitted().predict_proba(self._check_rows(X)))
+
+    def _check_square(self, X: Any) -> None:
+        if self._pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"A precomputed kernel matrix must be square, got shape {X.shape}: give the kernel "
+                f"values between all training rows."
+            )
 
     def _check_rows(self, X: Any) -> Any:
         return validate_data(self, X, reset=False, **self._rules)
@@ -224,13 +232,17 @@ class Search:
         self.owner, self.whole, self.rng = owner, land, rng
         self.scoring = owner.scoring
         self.kernels = _listed(owner.kernels)
-        self.machines = [lookup(MACHINES, m, "machine") and m for m in _listed(owner.machines)]
+        self.machines = _listed(owner.machines)
+        for machine in self.machines:
+            lookup(MACHINES, machine, "machine")
         limit = owner.time_limit
         self.deadline = np.inf if limit is None else started + positive(limit, "time_limit")
         self.tried: list[Trial] = []
         self.powers: dict[Any, float] = {}
         if "precomputed" in self.kernels and len(self.kernels) > 1:
-            raise ValueError("A precomputed kernel matrix is the only kernel: kernels='precomputed'.")
+            raise ValueError(
+                "A precomputed kernel matrix is the only kernel: kernels='precomputed'."
+            )
 
     def run(self) -> Trial:
         """Return the best trial."""
@@ -271,6 +283,11 @@ class Search:
         names = list(land.codes)
         often = [n for n in names if n == names[0] or land.codes[n].shape[1] <= MANY_COLUMNS]
         self._each(self.kernels, lambda kernel: self._widths(land, kernel, FIRST, often))
+        if not self.tried:
+            raise ValueError(
+                "No kernel matrix is positive definite, whatever the ridge value: use kernels that "
+                "are, or a precomputed matrix with a larger diagonal."
+            )
         best = preferred(self.tried, self.scoring)
         codes = [c for c in often if not self._hopeless(land, best, code=c)]
         alive = [k for k in self.kernels if not self._hopeless(land, best, kernel=k)]
@@ -390,14 +407,16 @@ class Search:
         started = time.perf_counter()
         matrix = land.codes[best.code]
         gram = _values(land, best)
-        fold = stratified_folds(land.labels, FOLDS, np.random.RandomState(0), land.weight)
+        fold = folds(land.labels, FOLDS)
         machine = SVM(kernel="precomputed", C=min(best.C, LARGEST_C), tol=1e-3)
         targets = matrix[land.labels]
-        threads = {"n_jobs": self.owner.n_jobs}
-        machine.fit_gram(gram, targets, land.weight, **threads)
-        margins = machine.held_out_margins(DenseGram(gram), targets, fold, land.weight, **threads)
+        jobs, store = self.owner.n_jobs, DenseGram(gram)
+        machine.fit_gram(gram, targets, land.weight, n_jobs=jobs)
+        margins = machine.held_out_margins(store, targets, fold, land.weight, n_jobs=jobs)
         setting = {name: getattr(best, name) for name in ("kernel", "gamma", "code")}
-        found = land.judged(margins[None], matrix, machine="svm", C=machine.C, seconds=0.0, **setting)
+        found = land.judged(
+            margins[None], matrix, machine="svm", C=machine.C, seconds=0.0, **setting
+        )
         return [replace(trial, seconds=time.perf_counter() - started) for trial in found]
 
 
