@@ -40,7 +40,7 @@ def test_one_line_gives_a_tuned_and_calibrated_classifier():
     assert clf.score(X_test, y_test) > 0.95
     assert log_loss(y_test, clf.predict_proba(X_test)) < 0.2
     assert clf.best_score_ == clf.results_["accuracy"][clf.best_index_]
-    assert set(clf.best_params_) == {"code", "machine", "kernel", "gamma", "C"}
+    assert set(clf.best_params_) == {"code", "machine", "kernel", "gamma", "C", "decoder"}
     columns = {len(column) for column in clf.results_.values()}
     assert len(columns) == 1
     assert columns.pop() > 50
@@ -198,6 +198,42 @@ def test_one_machine_one_kernel_one_code():
     assert set(clf.results_["code"]) == {"ovo"}
     linear = OutputCodeClassifierCV("ls", "linear", "ova", random_state=0).fit(X, y)
     assert linear.best_params_["gamma"] is None
+
+
+def test_decoders_are_compared_on_the_same_margins():
+    X, y = blobs()
+    clf = OutputCodeClassifierCV(decoders=("softmax", "likelihood", "hinge"), random_state=0)
+    clf.fit(X, y)
+    assert set(clf.results_["decoder"]) == {"softmax", "likelihood", "hinge"}
+    only = OutputCodeClassifierCV(decoders="hinge", random_state=0).fit(X, y)
+    assert only.best_params_["decoder"] == "hinge"
+    assert only.score(X, y) > 0.8
+
+
+def test_support_vectors_alone(monkeypatch):
+    X, y = blobs(120)
+    clf = OutputCodeClassifierCV(machines="svm", random_state=0).fit(X, y)
+    assert clf.best_params_["machine"] == "svm"
+    monkeypatch.setattr(tuned, "LEAST_SQUARES_ROWS", 100)
+    many = OutputCodeClassifierCV(random_state=0).fit(X, y)
+    assert many.best_params_["machine"] == "svm"
+    np.testing.assert_array_equal(many.predict_proba(X), clf.predict_proba(X))
+
+
+def test_the_map_of_many_rows_is_made_on_a_sample(monkeypatch):
+    monkeypatch.setattr(tuned, "FULL_ROWS", 450)
+    X, y = blobs(500)
+    clf = OutputCodeClassifierCV(random_state=0).fit(X, y)
+    assert set(clf.results_["n_rows"]) == {300, 450}
+    assert len(clf.best_estimator_.labels_) == 500
+
+
+def test_a_matrix_as_a_code():
+    X, y = blobs()
+    code = np.array([[1, -1, 0], [-1, 1, 1], [-1, -1, -1]])
+    clf = OutputCodeClassifierCV(codes=[code], random_state=0).fit(X, y)
+    np.testing.assert_array_equal(clf.best_estimator_.code_, code)
+    assert clf.best_params_["code"] is code
 
 
 def test_clone_and_pickle():

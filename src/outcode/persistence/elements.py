@@ -138,6 +138,10 @@ DECODERS = [
         decoders.LossWeighted, {**CODE, "weights_": reals("n_classes", "n_dichotomies", low=0.0)}
     ),
     _decoder(decoders.Likelihood, SIGMOIDS, unpack=_sigmoids),
+    _decoder(
+        decoders.Softmax,
+        {**CODE, "slope_": Number(low=1e-300), "temperature_": Number(low=1e-9)},
+    ),
     _decoder(decoders.PairwiseCoupling, SIGMOIDS, unpack=_sigmoids),
     _decoder(decoders.BradleyTerry, SIGMOIDS, unpack=_sigmoids),
     _decoder(

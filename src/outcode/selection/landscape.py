@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
-from outcode import kernels
+from outcode import decoders, kernels
 from outcode._checks import Array
 from outcode.decoders.softmax import calibrate, scored
 from outcode.selection.closed_form import loo_margins
@@ -56,6 +56,7 @@ class Trial:
     seconds: float
     row_loss: Array = field(repr=False, compare=False)
     ridge: float = 0.0
+    decoder: Any = "softmax"
 
 
 @dataclass
@@ -162,6 +163,29 @@ class Landscape:
             for k in range(len(margins))
         ]
 
+    def decoded(self, trial: Trial, margins: Array, names: Sequence[Any]) -> list[Trial]:
+        """Return the trial under other decoders, which are fitted on its held-out margins."""
+        return [self._under(trial, margins, name) for name in names]
+
+    def _under(self, trial: Trial, margins: Array, name: Any) -> Trial:
+        if isinstance(name, str) and name == trial.decoder:
+            return trial
+        matrix, rows = self.codes[trial.code], np.arange(len(self))
+        given = decoders.Training(matrix, self.labels, self.X, None, self.scored, lambda _: margins)
+        decoder = decoders.resolve(name).fit(given)
+        right = decoder.best(margins, self.X) == self.labels
+        row_loss = np.full(len(self), np.nan)
+        if hasattr(decoder, "proba"):
+            row_loss = -np.log(np.maximum(decoder.proba(margins, self.X)[rows, self.labels], 1e-15))
+        return replace(
+            trial,
+            decoder=name,
+            accuracy=float(right @ self.scored / self.scored.sum()),
+            balanced_accuracy=self._balanced(right),
+            loss=float(row_loss @ self.scored / self.scored.sum()),
+            row_loss=row_loss,
+        )
+
     def _balanced(self, right: Array) -> float:
         mass = np.bincount(self.labels, self.scored)
         share = np.bincount(self.labels, self.scored * right)[mass > 0] / mass[mass > 0]
@@ -252,9 +276,9 @@ def preferred(trials: Sequence[Trial], scoring: str) -> Trial:
     log loss tells such settings apart.
     """
     if scoring == "neg_log_loss":
-        return min(trials, key=lambda trial: trial.loss)
+        return min(trials, key=lambda trial: np.inf if np.isnan(trial.loss) else trial.loss)
     best = max(getattr(trial, scoring) for trial in trials)
     n = max(trial.n_rows for trial in trials)
     slack = SLACK * np.sqrt(max(best * (1.0 - best), 1.0 / n) / n)
     near = [trial for trial in trials if getattr(trial, scoring) >= best - slack]
-    return min(near, key=lambda trial: trial.loss)
+    return min(near, key=lambda trial: np.inf if np.isnan(trial.loss) else trial.loss)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,6 +23,7 @@ from outcode.machines import SVM, LeastSquares
 from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
 from outcode.scores import ByScores
+from outcode.selection.closed_form import loo_margins
 from outcode.selection.landscape import (
     DISTANCES,
     RIDGES,
@@ -44,8 +47,9 @@ MANY_COLUMNS, MOST_COLUMNS = 30, 1000
 FIRST, MIDDLE = (-2.0, 0.0), (-1.0,)
 #: How many of the map's best settings, of different kernels and codes, are tried on all rows.
 NEAR = 3
-#: Folds of the held-out margins of support vector machines, and their largest C.
-FOLDS, LARGEST_C = 5, 1e4
+#: Folds of the held-out margins of support vector machines, their largest C, and the C tried
+#: where they are the only machine.
+FOLDS, LARGEST_C, TENS = 5, 1e4, 10.0 ** np.array([0.0, -1.0, 1.0])
 #: Ridge values tried around the best, and of a mixture of kernels.
 AROUND, MIXED = 10.0 ** np.array([-0.5, 0.5]), 10.0 ** np.array([-0.4])
 SCORINGS = {name: name for name in ("accuracy", "balanced_accuracy", "neg_log_loss")}
@@ -71,6 +75,7 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
     machines : of "ls" and "svm"
     kernels : names of kernels, functions, or "precomputed" alone
     codes : names, codes or matrices; the first is mapped everywhere
+    decoders : names or decoders, compared on the held-out margins of the best setting
     scoring : "accuracy", "balanced_accuracy" or "neg_log_loss"
         Settings within one standard error of the highest accuracy are compared by log loss.
     time_limit : seconds after which nothing more is tried; None is no limit
@@ -83,11 +88,11 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
     ----------
     classes_ : the sorted labels
     best_estimator_ : OutputCodeClassifier
-    best_params_ : its code, machine, kernel, gamma and C
+    best_params_ : its code, machine, kernel, gamma, C and decoder
     best_score_ : its held-out score by ``scoring``
     best_index_ : its place in ``results_``
     results_ : everything tried as a dict of arrays: stage, n_rows, machine, kernel, gamma, C, code,
-        accuracy, balanced_accuracy, neg_log_loss (all held out), seconds
+        decoder, accuracy, balanced_accuracy, neg_log_loss (all held out), seconds
 
     Examples
     --------
@@ -103,6 +108,7 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         machines: Any = ("ls", "svm"),
         kernels: Any = ("rbf", "exponential", "laplacian"),
         codes: Any = ("ova", "ovo"),
+        decoders: Any = ("softmax",),
         *,
         scoring: str = "accuracy",
         time_limit: float | None = None,
@@ -114,6 +120,7 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         self.machines = machines
         self.kernels = kernels
         self.codes = codes
+        self.decoders = decoders
         self.scoring = scoring
         self.time_limit = time_limit
         self.refit = refit
@@ -154,13 +161,15 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         self.classes_, self.results_ = classes, _table(tried)
         self.best_index_ = next(i for i, trial in enumerate(tried) if trial is best)
         self.best_score_ = float(self.results_[self.scoring][self.best_index_])
-        names = ("code", "machine", "kernel", "gamma", "C")
-        self.best_params_ = {name: getattr(best, name) for name in names}
+        names = ("machine", "kernel", "gamma", "C", "decoder")
+        self.best_params_ = {"code": self._codes[best.code]}
+        self.best_params_ |= {name: getattr(best, name) for name in names}
 
     def _model(self, best: Trial) -> OutputCodeClassifier:
         gamma = "scale" if best.gamma is None else best.gamma
         machine = MACHINES[best.machine](best.kernel, gamma, C=best.C)
-        decoder = Softmax(slope=best.slope, temperature=best.temperature)
+        shared = Softmax(slope=best.slope, temperature=best.temperature)
+        decoder = shared if best.decoder == "softmax" else best.decoder
         return OutputCodeClassifier(
             self._codes[best.code], machine, decoder, n_jobs=self.n_jobs, random_state=0
         )
@@ -257,7 +266,13 @@ class Search:
             report.advance()
             trials = self._supported(small, large, trials)
             report.advance()
-        return preferred(trials, self.scoring)
+        return self._decoded(large, preferred(trials, self.scoring))
+
+    @property
+    def _svm_only(self) -> bool:
+        """Whether least squares only maps: not wanted, or too many rows to train it."""
+        large = len(self.whole) > LEAST_SQUARES_ROWS
+        return "ls" not in self.machines or (large and "svm" in self.machines)
 
     @property
     def _late(self) -> bool:
@@ -348,6 +363,7 @@ class Search:
             for trial in leaders[:NEAR]:
                 lost = hopeless(trial, leaders[0], small.scored, 1.0) or (trials and self._late)
                 trials += [] if lost else self._add(self._again(large, trial, np.ones(1)))
+            trials = trials or list(self.tried)
         if not self._late:
             best = preferred(trials, self.scoring)
             trials += self._add(self._again(large, best, AROUND))
@@ -393,31 +409,54 @@ class Search:
 
         On the rows of the map first: where they lose there, they are not trained on all rows.
         """
+        best = preferred(trials, self.scoring)
+        if self._svm_only:
+            found = self._add(self._svm(small, best, C) for C in best.C * TENS)
+            if small is not large and not self._late:
+                found = self._add([self._svm(large, best, preferred(found, self.scoring).C)])
+            return found
         if "svm" not in self.machines or self._late:
             return trials
-        best = preferred(trials, self.scoring)
         if small is not large:
-            there = self._add(self._svm(small, best))[0]
+            there = self._add([self._svm(small, best, best.C)])[0]
             same = [t for t in self.tried if t.n_rows == len(small) and t.machine == "ls"]
             if there.loss > preferred(same, self.scoring).loss:
                 return trials
-        return trials + self._add(self._svm(large, best))
+        return trials + self._add([self._svm(large, best, best.C)])
 
-    def _svm(self, land: Landscape, best: Trial) -> list[Trial]:
+    def _svm(self, land: Landscape, best: Trial, C: float) -> Trial:
         started = time.perf_counter()
-        matrix = land.codes[best.code]
-        gram = _values(land, best)
-        fold = folds(land.labels, FOLDS)
-        machine = SVM(kernel="precomputed", C=min(best.C, LARGEST_C), tol=1e-3)
-        targets = matrix[land.labels]
-        jobs, store = self.owner.n_jobs, DenseGram(gram)
-        machine.fit_gram(gram, targets, land.weight, n_jobs=jobs)
-        margins = machine.held_out_margins(store, targets, fold, land.weight, n_jobs=jobs)
+        matrix, C = land.codes[best.code], min(C, LARGEST_C)
+        margins = self._svm_margins(land, replace(best, C=C))
         setting = {name: getattr(best, name) for name in ("kernel", "gamma", "code")}
-        found = land.judged(
-            margins[None], matrix, machine="svm", C=machine.C, seconds=0.0, **setting
-        )
-        return [replace(trial, seconds=time.perf_counter() - started) for trial in found]
+        trial = land.judged(margins[None], matrix, machine="svm", C=C, seconds=0.0, **setting)[0]
+        return replace(trial, seconds=time.perf_counter() - started)
+
+    def _svm_margins(self, land: Landscape, trial: Trial) -> Array:
+        """Return the margins of every row under support vector machines without its fold."""
+        gram, targets = _values(land, trial), land.codes[trial.code][land.labels]
+        machine = SVM(kernel="precomputed", C=trial.C, tol=1e-3)
+        jobs, store, fold = self.owner.n_jobs, DenseGram(gram), folds(land.labels, FOLDS)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it is a trial
+            machine.fit_gram(gram, targets, land.weight, n_jobs=jobs)
+            return np.asarray(
+                machine.held_out_margins(store, targets, fold, land.weight, n_jobs=jobs)
+            )
+
+    def _decoded(self, land: Landscape, best: Trial) -> Trial:
+        """Return the best trial under the best of the decoders, on the same held-out margins."""
+        names = _listed(self.owner.decoders)
+        if names == [best.decoder]:
+            return best
+        matrix = land.codes[best.code]
+        if best.machine == "svm":
+            margins = self._svm_margins(land, best)
+        else:
+            targets = matrix[land.labels]
+            ridge = np.array([1.0 / best.C])
+            margins = loo_margins(_values(land, best), targets, ridge, land.weight)[0]
+        return preferred(self._add(land.decoded(best, margins, names)), self.scoring)
 
 
 def _values(land: Landscape, trial: Trial) -> Array:
@@ -435,7 +474,7 @@ def _listed(given: Any) -> list[Any]:
 
 
 def _table(tried: Sequence[Trial]) -> dict[str, Array]:
-    names = ("stage", "n_rows", "machine", "kernel", "gamma", "C", "code")
+    names = ("stage", "n_rows", "machine", "kernel", "gamma", "C", "code", "decoder")
     numbers = ("accuracy", "balanced_accuracy", "seconds")
     table = {name: np.array([str(getattr(t, name)) for t in tried]) for name in names}
     for name in ("n_rows", "C"):
