@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from outcode import datasets
-from outcode.sbc import SingleBinaryClassifier
+from outcode.classifier import SingleBinaryClassifier
 
 C = 10.0
 

@@ -28,8 +28,8 @@ from sklearn.utils import gen_batches
 
 from outcode import OutputCodeClassifier
 from outcode.app.papers.cs02 import RUNS, SIZES, by_slsqp, by_spoc, dual, quadrants, timed
+from outcode.classifier import SPOC
 from outcode.machines import SVM
-from outcode.spoc import SPOC
 
 #: data set, beta, gamma; features are scaled to [0, 1]
 SETTINGS = (

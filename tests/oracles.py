@@ -19,6 +19,7 @@ def kernel_matrix(name, X, Z, gamma=1.0, degree=3, coef0=0.0):
                 "sigmoid": lambda dot=dot: np.tanh(gamma * dot + coef0),
                 "rbf": lambda x=x, z=z: np.exp(-gamma * np.sum((x - z) ** 2)),
                 "laplacian": lambda x=x, z=z: np.exp(-gamma * np.sum(np.abs(x - z))),
+                "exponential": lambda x=x, z=z: np.exp(-gamma * np.sqrt(np.sum((x - z) ** 2))),
             }[name]()
     return out
 

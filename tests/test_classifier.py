@@ -24,7 +24,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from outcode import OutputCodeClassifier, codes
-from outcode.classifier import stratified_folds
 from outcode.codes import CODES
 from outcode.machines import SVM
 from test_decoders import PLAIN
@@ -140,23 +139,6 @@ def test_weights_and_class_weights_reach_the_machines():
     assert balanced.sample_weight_.sum() == pytest.approx(len(skewed))
 
 
-def test_folds_are_stratified_and_count_only_rows_with_weight():
-    rng = np.random.RandomState(0)
-    labels = np.repeat([0, 1, 2], [31, 20, 9])
-    fold = stratified_folds(labels, 3, rng)
-    for q in range(3):
-        sizes = np.bincount(fold[labels == q], minlength=3)
-        assert sizes.max() - sizes.min() <= 1
-    weight = np.ones(60)
-    weight[52:] = 0.0  # one row of class 2 is left: it is never held out
-    with pytest.warns(UserWarning, match="smallest class has 1 rows.*never leaving out"):
-        fold = stratified_folds(labels, 3, rng, weight)
-    assert fold[51] == -1
-    assert set(fold) == {-1, 0, 1, 2}
-    with pytest.warns(UserWarning, match="using 2 folds"):
-        stratified_folds(np.array([0, 0, 1, 1, 1]), 3, rng)
-
-
 def test_progress_is_shown_in_plain_lines(monkeypatch):
     shown = io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
@@ -225,7 +207,7 @@ BAD = {
     "machine regressor": ({"machine": 3}, "machine must be a name"),
     "not square": ({"X": rbf_kernel(X)[:, :9], "kernel": "precomputed"}, "must be square"),
     "not symmetric": ({"X": asymmetric(), "kernel": "precomputed"}, r"symmetric, but K\[2, 5\]"),
-    "sparse kernel": ({"X": sparse.eye(150).tocsr(), "kernel": "precomputed"}, "rows are sparse"),
+    "sparse kernel": ({"X": sparse.eye(150).tocsr(), "kernel": "precomputed"}, "cannot be sparse"),
     "no rows": ({"X": X[:0], "y": NAMES[:0]}, "0 sample"),
     "lengths": ({"y": NAMES[:9]}, "inconsistent numbers of samples"),
     "class weight": ({"class_weight": "ballanced"}, "class_weight"),
@@ -254,7 +236,7 @@ def test_before_fit_and_wrong_width():
     with pytest.raises(AttributeError) as caught:
         clf.predict_proba(X)
     assert "gives scores but no probabilities" in str(caught.value.__cause__)
-    with pytest.raises(ValueError, match="X has 5 rows, but the machines were trained on 150"):
+    with pytest.raises(ValueError, match="X has 5 rows, but the classifier was fitted on 150"):
         clf.with_decoder("hamming", X[:5])
 
 

@@ -14,8 +14,8 @@ import time
 import numpy as np
 import pytest
 
-from outcode import cli, terminal
 from outcode import load as outcode_load
+from outcode.app import cli, terminal
 
 ENVIRONMENT = {**os.environ, "OUTCODE_DATA": ""}
 

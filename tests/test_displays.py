@@ -15,8 +15,9 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
-from outcode import SPOC, OutputCodeClassifier, codes, dichotomies, displays, metrics, statistics
+from outcode import OutputCodeClassifier, codes, dichotomies, displays, metrics, statistics
 from outcode.decoders import Hamming
 from outcode.machines import SVM
 from outcode.selection import LOOBoundSearch
@@ -317,7 +318,7 @@ def test_bound_paths():
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        (lambda: displays.CodeDisplay.from_estimator(SPOC().fit(X, Y)), "SPOC has no code_"),
+        (lambda: displays.CodeDisplay.from_estimator(SVC().fit(X, Y)), "SVC has no code_"),
         (lambda: displays.CodeDisplay.from_estimator(OutputCodeClassifier()), "no code_"),
         (lambda: displays.BoundPathDisplay.from_estimator(CLF), "no fitted LOOBoundSearch"),
         (lambda: displays.RelationDisplay.from_estimator(CLF, kind="relation"), "'jcl'"),
@@ -346,5 +347,5 @@ def test_probabilities_and_weights_that_are_not_there():
     with pytest.raises(ValueError, match="no probabilities"):
         displays.ReliabilityDisplay.from_estimator(hinge, X, Y)
     bank = OutputCodeClassifier("ova", LogisticRegression()).fit(X, Y)
-    with pytest.raises(ValueError, match="needs a kernel machine"):
+    with pytest.raises(ValueError, match="use a kernel machine"):
         displays.RelationDisplay.from_estimator(bank)

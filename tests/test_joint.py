@@ -11,10 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from outcode import OutputCodeClassifier, codes, datasets, dichotomies, loo, machines
-from outcode.classifier import stratified_folds
+from outcode.folds import content_folds
 from outcode.machines import SVM, Joint, LeastSquares
 from outcode.selection import JointSearchCV, KernelSearchCV
 from outcode.solvers import jcl
@@ -410,7 +409,7 @@ def test_held_out_margins_equal_training_without_the_fold(code, kernel):
     X, targets, weight = problem(code)
     machine = Joint(1e-3, 1e-2, **KERNELS[kernel])
     gram = machine.gram(X, targets, weight)
-    fold = stratified_folds(np.arange(len(X)) % 2, 3, np.random.RandomState(0))
+    fold = content_folds(X, np.arange(len(X)) % 2, 3)
     fold[:2] = -1
     out = machine.fit_gram(gram, targets, weight).held_out_margins(gram, targets, fold, weight)
     for f in range(-1, 3):
@@ -482,18 +481,6 @@ def test_exact_leave_one_out_trains_again():
     again = OutputCodeClassifier("ova", machine=Joint(gamma=0.5), decoder="linear")
     again.fit(X[kept], y[kept])
     np.testing.assert_allclose(found.held_out[7], again.margins(X[7:8])[0], atol=1e-8)
-
-
-CHECKED = [
-    OutputCodeClassifier(machine=Joint(gamma=0.5), decoder="llw"),
-    OutputCodeClassifier("ovo", machine=Joint(kernel="linear"), decoder="hamming"),
-]
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@parametrize_with_checks(CHECKED)
-def test_scikit_learn_check(estimator, check):  # the check is the assertion: it raises
-    assert check(estimator) is None
 
 
 # --- the search ---

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
 from outcode import OutputCodeClassifier, codes, dichotomies, machines
-from outcode.classifier import stratified_folds
+from outcode.folds import content_folds
 from outcode.machines import LeastSquares
 
 KINDS = ["ova", "ovo", "dense", "sparse"]
@@ -98,7 +98,7 @@ def test_held_out_margins_equal_training_without_the_fold(code, bias):
     X, targets, weight = problem(code)
     machine = LeastSquares(gamma=0.3, C=2.0, bias=bias)
     gram = machine.gram(X, targets, weight)
-    fold = stratified_folds(np.arange(len(X)) % 2, 4, np.random.RandomState(0))
+    fold = content_folds(X, np.arange(len(X)) % 2, 4)
     fold[:2] = -1
     out = machine.fit_gram(gram, targets, weight).held_out_margins(gram, targets, fold, weight)
     K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
@@ -163,7 +163,7 @@ def test_single_precision_gram_is_factorised_in_double():
 
 def test_errors_say_what_to_do():
     X, targets, _ = problem()
-    with pytest.raises(ValueError, match="least squares needs the whole of it"):
+    with pytest.raises(ValueError, match="Least squares needs the whole"):
         LeastSquares(max_memory=1000).fit(X, targets)
     with pytest.raises(ValueError, match="not positive definite"):
         LeastSquares(kernel="sigmoid", gamma=5.0, coef0=-2.0, C=1e6).fit(X, targets)

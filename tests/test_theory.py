@@ -9,8 +9,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from outcode import theory
-from outcode.sbc import SingleBinaryClassifier
-from outcode.spoc import SPOC
+from outcode.classifier import SPOC, SingleBinaryClassifier
 
 
 def separable(seed=0, n=60, k=3):

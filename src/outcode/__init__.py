@@ -25,12 +25,10 @@ if TYPE_CHECKING:
         theory,
     )
     from outcode.app import papers, report, study
-    from outcode.classifier import OutputCodeClassifier
+    from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
     from outcode.dichotomies import diagnose
     from outcode.persistence import load, save
-    from outcode.sbc import SingleBinaryClassifier
     from outcode.selection import OutputCodeClassifierCV
-    from outcode.spoc import SPOC
 
 __version__ = "0.1.0"
 
@@ -38,8 +36,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "OutputCodeClassifier": "classifier",
     "OutputCodeClassifierCV": "selection",
-    "SPOC": "spoc",
-    "SingleBinaryClassifier": "sbc",
+    "SPOC": "classifier",
+    "SingleBinaryClassifier": "classifier",
     "diagnose": "dichotomies",
     "load": "persistence",
     "save": "persistence",

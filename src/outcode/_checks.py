@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import pkgutil
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +16,21 @@ from sklearn.utils.multiclass import check_classification_targets
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside this package that called into it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("outcode."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def gathered(package: str, path: Iterable[str]) -> dict[str, Any]:
+    """Return the short names of all elements in a package: the ``NAMES`` of its modules."""
+    modules = sorted(found.name for found in pkgutil.iter_modules(path))
+    tables = [getattr(import_module(f"{package}.{name}"), "NAMES", {}) for name in modules]
+    return {name: element for table in tables for name, element in table.items()}
 
 
 def lookup(table: Mapping[str, T], name: str, kind: str) -> T:

@@ -1,16 +1,16 @@
-"""OutputCodeClassifier: the few lines that walk from labels to a class.
+"""Classifiers made of a code, a machine and a decoder, and the short ways to two of them.
 
-labels --code--> targets --machine--> margins --decoder--> scores --> label
+What is learned, and how, is in :mod:`outcode.training`: here rows and labels are validated, become
+a problem, and the rule trained on all of it predicts.
 """
 
 from __future__ import annotations
 
-import copy
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -19,21 +19,186 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes, decoders, dichotomies, machines
+from outcode import codes, decoders, machines
 from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
+from outcode.capabilities import HasProbabilities, TrainsOnGram, can
+from outcode.machines.crammer_singer import CrammerSingerParameters
+from outcode.machines.single_binary import SingleBinaryParameters
+from outcode.saved import Kind, Labels, LeftOut, Optional, Part, Saved, Strings, Whole, signs
 from outcode.scores import ByScores
+from outcode.training import Problem, Rule, read, train
 
 
-def _decoder_has_proba(clf: OutputCodeClassifier) -> bool:
-    decoder = getattr(clf, "decoder_", None) or decoders.resolve(clf.decoder)
-    if not hasattr(decoder, "proba"):
+def _has_proba(clf: Classifier) -> bool:
+    rule = getattr(clf, "rule_", None)
+    decoder = decoders.resolve(clf.elements()[2]) if rule is None else rule.decoder
+    if not can(decoder, HasProbabilities):
         raise AttributeError(
-            f"The decoder {clf.decoder!r} gives scores but no probabilities: use one that has them."
+            f"The decoder {decoder!r} gives scores but no probabilities: {clf.for_probabilities}, "
+            f"or on a fitted classifier with_decoder('softmax', X_train)."
         )
     return True
 
 
-class OutputCodeClassifier(ByScores, BaseEstimator):
+class Classifier(ByScores, Saved, BaseEstimator):
+    """A classifier made of a code, a machine and a decoder.
+
+    A subclass says in :meth:`elements` what they are, and in ``prefix`` what the parameters of the
+    machine begin with among its own.
+    """
+
+    room = "model"
+    saved: ClassVar[Mapping[str, Kind]] = {
+        "n_features_in_": Whole(1, "n_features"),
+        "feature_names_in_": Optional(Strings("n_features")),
+        "classes_": Labels("n_classes"),
+        "code_": signs("n_classes", "n_dichotomies"),
+        "machine_": Part(("machine",)),
+        "decoder_": Part(("decoder",)),
+    }
+    prefix: ClassVar[str] = ""
+    for_probabilities: ClassVar[str] = "use decoder='softmax' or 'likelihood'"
+
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+    rule_: Rule
+
+    def elements(self) -> tuple[Any, Any, Any]:
+        """Return the code, the machine and the decoder, by name or as objects."""
+        raise NotImplementedError(f"{type(self).__name__} must define elements()")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Train the machine on every column of the code, then the decoder."""
+        code, machine, decoder = self.elements()
+        machine, decoder = machines.resolve(machine), decoders.resolve(decoder)
+        X, y = self._validated(machine, X, y)
+        weight, rng = row_weights(sample_weight, len(y)), check_random_state(self.random_state)
+        problem = pose(code, machine, X, y, weight, rng, n_jobs=self.n_jobs)
+        self.classes_ = problem.classes
+        self.rule_ = train(problem, machine, decoder, n_jobs=self.n_jobs, verbose=self.verbose)
+        return self
+
+    @property
+    def code_(self) -> Array:
+        """The (n_classes, n_dichotomies) code."""
+        return self._rule().problem.code
+
+    @property
+    def machine_(self) -> Any:
+        """The fitted machine."""
+        return self._rule().machine
+
+    @property
+    def decoder_(self) -> Any:
+        """The fitted decoder."""
+        return self._rule().decoder
+
+    @property
+    def labels_(self) -> Array:
+        """The (n_samples,) class indices of the training rows."""
+        return self._rule().problem.labels
+
+    @property
+    def sample_weight_(self) -> Array:
+        """The (n_samples,) weights of the training rows, class weights included."""
+        return self._rule().problem.weight
+
+    def margins(self, X: Any) -> Array:
+        """Return the (n_samples, n_dichotomies) margins of the machine."""
+        check_is_fitted(self, "rule_")
+        return self.rule_.margins(self.validated(X))
+
+    def predict(self, X: Any) -> Array:
+        """Return the class with the largest score, the first of equals."""
+        check_is_fitted(self, "rule_")
+        X = self.validated(X)
+        return self.rule_.predict(self.rule_.margins(X), X)
+
+    @available_if(_has_proba)
+    def predict_proba(self, X: Any) -> Array:
+        """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""
+        check_is_fitted(self, "rule_")
+        X = self.validated(X)
+        return self.rule_.proba(self.rule_.margins(X), X)
+
+    def with_decoder(self, decoder: Any, X: Any = None) -> OutputCodeClassifier:
+        """Return the same machine under another decoder, without training it again.
+
+        ``X`` are the training rows, for decoders that ask for them or for held-out margins.
+        """
+        check_is_fitted(self, "rule_")
+        threads: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose}
+        code, machine, _ = self.elements()
+        seed = {"random_state": self.random_state}
+        other = OutputCodeClassifier(code, machine, decoder, **threads, **seed)
+        for name, value in vars(self).items():
+            if name.endswith("_"):
+                setattr(other, name, value)
+        problem = self.posed(X)
+        other.rule_ = read(problem, self.machine_, decoders.resolve(decoder), **threads)
+        return other
+
+    def posed(self, X: Any) -> Problem:
+        """Return the problem the classifier was trained on, with its rows if they are given."""
+        problem = self._rule().problem
+        if X is None:
+            return problem
+        rows, n = self.validated(X), len(problem.labels)
+        if rows.shape[0] != n:
+            raise ValueError(
+                f"X has {rows.shape[0]} rows, but the classifier was fitted on {n}: X must be "
+                f"the training rows, in their order."
+            )
+        pairwise = machines.input_tags(self.machine_).pairwise
+        problem = replace(problem, X=rows, pairwise=pairwise)
+        return replace(problem, source=source_of(self.machine_, problem, self.n_jobs))
+
+    def validated(self, X: Any) -> Any:
+        """Return new rows as the machine takes them, or an error if they do not fit."""
+        return self._validated(self.machine_, X)
+
+    def packed(self) -> Mapping[str, Any]:
+        if not hasattr(self, "rule_"):
+            return {}
+        own = {name: getattr(self, name) for name in ("code_", "machine_", "decoder_")}
+        return {**vars(self), **own}
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        code, machine, decoder = (values.pop(name) for name in ("code_", "machine_", "decoder_"))
+        super().unpack(values)
+        if not np.array_equal(code, decoder.code_):
+            raise ValueError("the decoder reads another code")
+        labels: Any = LeftOut("labels_")
+        weight: Any = LeftOut("sample_weight_")
+        problem = Problem(None, code, labels, weight, self.classes_)
+        self.rule_ = Rule(problem, machine, decoder)
+
+    def _rule(self) -> Rule:
+        check_is_fitted(self, "rule_")
+        return self.rule_
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self, "rule_")
+        X = self.validated(X)
+        return self.rule_.scores(self.rule_.margins(X), X)
+
+    def _validated(self, machine: Any, X: Any, *y: Any) -> Any:
+        """Return rows (and labels when training) as a machine takes them."""
+        tags = machines.input_tags(machine)
+        if sparse.issparse(X) and not tags.sparse:
+            what = "A precomputed kernel matrix" if tags.pairwise else "X, for this machine,"
+            raise ValueError(f"{what} cannot be sparse: give X.toarray().")
+        rules = {
+            "accept_sparse": "csr" if tags.sparse else False,
+            "dtype": np.float64 if can(machine, TrainsOnGram) and not tags.pairwise else None,
+            "ensure_all_finite": not tags.allow_nan,
+        }
+        with _text_explained(X):
+            return validate_data(self, X, *y, reset=bool(y), **rules)
+
+
+class OutputCodeClassifier(Classifier):
     """Learn many classes with binary machines.
 
     Parameters
@@ -47,7 +212,7 @@ class OutputCodeClassifier(ByScores, BaseEstimator):
     n_jobs : int or None
         Threads; None is all cores. The model does not depend on it.
     random_state : int, RandomState or None
-        Seed of random codes and folds.
+        Seed of random codes.
     verbose : int
         Show the columns done and the time left.
 
@@ -56,6 +221,7 @@ class OutputCodeClassifier(ByScores, BaseEstimator):
     classes_ : the sorted labels
     code_ : (n_classes, n_dichotomies) int8
     machine_, decoder_ : fitted
+    rule_ : the machine and the decoder with the problem they were trained on
     labels_ : (n_samples,) class indices of the training rows
 
     Examples
@@ -66,6 +232,8 @@ class OutputCodeClassifier(ByScores, BaseEstimator):
     >>> clf.margins(X).shape, clf.decision_function(X).shape
     ((150, 3), (150, 3))
     """
+
+    prefix = "machine__"
 
     def __init__(
         self,
@@ -94,167 +262,222 @@ class OutputCodeClassifier(ByScores, BaseEstimator):
 
     def set_params(self, **params: Any) -> OutputCodeClassifier:
         """Set parameters; ``machine__gamma`` works for an element given by its name, too."""
-        rooms: dict[str, Any] = {
+        tables: dict[str, Any] = {
             "code": codes.CODES,
             "machine": machines.MACHINES,
             "decoder": decoders.DECODERS,
         }
-        for room, table in rooms.items():
-            inner = any(name.startswith(room + "__") for name in params)
-            if inner and isinstance(getattr(self, room), str) and room not in params:
-                setattr(self, room, lookup(table, getattr(self, room), room)())
+        for name, table in tables.items():
+            inner = any(given.startswith(name + "__") for given in params)
+            if inner and isinstance(getattr(self, name), str) and name not in params:
+                setattr(self, name, lookup(table, getattr(self, name), name)())
         return super().set_params(**params)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OutputCodeClassifier:
-        """Train the machines on every column of the code, then the decoder."""
-        machine = machines.resolve(self.machine)
-        X, y = self._check_training(X, y, machine)
-        self.classes_, self.labels_ = class_labels(y)
-        rng = check_random_state(self.random_state)
-        weight = machine.weigh(y, row_weights(sample_weight, len(y)))
-        require_classes(self.classes_, self.labels_, weight)
-        self.code_ = codes.resolve(
-            self.code, len(self.classes_), self.classes_, X, self.labels_, machine, rng
-        )
-        targets = dichotomies.targets(self.labels_, self.code_)
-        given = None if sample_weight is None and np.all(weight == 1.0) else weight
-        self._seed, self.sample_weight_ = int(rng.randint(2**31 - 1)), weight
-        source = self._source(machine, X)
-        fit = getattr(machine, "fit_gram", machine.fit)
-        self.machine_ = fit(source, targets, given, n_jobs=self.n_jobs, verbose=self.verbose)
-        self.decoder_ = decoders.resolve(self.decoder).fit(self._training(X, lambda: source))
-        return self
-
-    def margins(self, X: Any) -> Array:
-        """Return the (n_samples, n_dichotomies) margins of the machines."""
-        check_is_fitted(self, "decoder_")
-        return np.asarray(self.machine_.margins(self._check_rows(X)))
-
-    def predict(self, X: Any) -> Array:
-        """Return the class with the largest score, the first of equals."""
-        check_is_fitted(self, "decoder_")
-        X = self._check_rows(X)
-        return self.classes_[self.decoder_.best(self.machine_.margins(X), X)]
-
-    @available_if(_decoder_has_proba)
-    def predict_proba(self, X: Any) -> Array:
-        """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""
-        check_is_fitted(self, "decoder_")
-        X = self._check_rows(X)
-        return np.asarray(self.decoder_.proba(self.machine_.margins(X), X))
-
-    def with_decoder(self, decoder: Any, X: Any = None) -> OutputCodeClassifier:
-        """Return the same machines under another decoder, without refitting them.
-
-        ``X`` are the training rows, for decoders that ask for them or for held-out margins.
-        """
-        check_is_fitted(self, "decoder_")
-        other = copy.copy(self)
-        other.decoder = decoder
-        rows = None if X is None else self._check_rows(X)
-        if rows is not None and rows.shape[0] != len(self.labels_):
-            raise ValueError(
-                f"X has {rows.shape[0]} rows, but the machines were trained on "
-                f"{len(self.labels_)}: give the training rows."
-            )
-        source = partial(self._source, machines.resolve(self.machine_), rows)
-        other.decoder_ = decoders.resolve(decoder).fit(self._training(rows, source))
-        return other
-
-    def _source(self, machine: Any, X: Any) -> Any:
-        """Return what the machine trains on: its Gram store, or the rows themselves."""
-        if X is None:
-            raise ValueError(
-                "This decoder asks for held-out margins: give the training rows, "
-                "with_decoder(decoder, X=X_train)."
-            )
-        if not hasattr(machine, "fit_gram"):
-            return X
-        targets = dichotomies.targets(self.labels_, self.code_)
-        return machine.gram(X, targets, self.sample_weight_, n_jobs=self.n_jobs)
-
-    def _scores(self, X: Any) -> Array:
-        check_is_fitted(self, "decoder_")
-        X = self._check_rows(X)
-        return self.decoder_.scores(self.machine_.margins(X), X)
-
-    def _training(self, X: Any, source: Callable[[], Any]) -> decoders.Training:
-        def held_out(folds: int) -> Array:
-            rng = np.random.RandomState(self._seed)
-            fold = stratified_folds(self.labels_, folds, rng, self.sample_weight_)
-            targets = dichotomies.targets(self.labels_, self.code_)
-            threads = {"n_jobs": self.n_jobs, "verbose": self.verbose}
-            return np.asarray(
-                self.machine_.held_out_margins(
-                    source(), targets, fold, self.sample_weight_, **threads
-                )
-            )
-
-        return decoders.Training(
-            self.code_, self.labels_, X, self.machine_, self.sample_weight_, held_out, source
-        )
-
-    def _check_training(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:
-        self._door = _rules(machine)
-        _refuse_sparse(X, self._door)
-        with _text_explained(X):
-            X, y = validate_data(self, X, y, **self._door)
-        return X, y
-
-    def _check_rows(self, X: Any) -> Any:
-        _refuse_sparse(X, self._door)
-        with _text_explained(X):
-            return validate_data(self, X, reset=False, **self._door)
+    def elements(self) -> tuple[Any, Any, Any]:
+        return self.code, self.machine, self.decoder
 
 
-def stratified_folds(
-    labels: Array, folds: int, rng: np.random.RandomState, weight: Array | None = None
-) -> Array:
-    """Number the rows 0..folds-1 so that each class is spread evenly.
+# --- the short ways ---
 
-    When a class has fewer rows than ``folds`` the number of folds comes down to the smallest class
-    (said in a warning); a class of a single row is never left out, its number is -1. Rows of weight
-    zero teach nothing, so they are not counted.
+
+def _of_machine(name: str) -> Any:
+    """Return a property: an attribute of the fitted machine."""
+    return property(lambda clf: getattr(clf.machine_, name), doc=f"``machine_.{name}``.")
+
+
+class _ShortWay(Classifier):
+    """A classifier with the parameters of its machine, over a column per class."""
+
+    machine_class: ClassVar[type[machines.KernelMachine]]
+    for_probabilities = "give folds=3 before fitting"
+
+    def elements(self) -> tuple[Any, Any, Any]:
+        names = self.machine_class().get_params(deep=False)
+        machine = self.machine_class(**{name: getattr(self, name) for name in names})
+        return _ClassColumns(), machine, decoders.Softmax(getattr(self, "folds", None))
+
+
+class _ClassColumns(codes.Code):
+    """A column per class, two classes included."""
+
+    room = ""
+
+    def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
+        return (2 * np.eye(n_classes) - 1).astype(np.int8)
+
+
+@dataclass(eq=False, repr=False)
+class SPOC(CrammerSingerParameters, _ShortWay):
+    """One kernel machine for all classes: multiclass support vectors. [CS02]
+
+    The short way to ``OutputCodeClassifier("ova", "spoc", "softmax")``: it predicts
+    argmax_r M_r.x = argmax_r sum_i tau_ir K(x, x_i) (Eq. 30), with M of
+    :class:`outcode.machines.CrammerSinger` (Eq. 31).
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, beta, bias, tol, class_weight, max_memory, dtype, max_iter : those
+        of :class:`outcode.machines.CrammerSinger`
+    folds : how many folds the held-out scores come from that the temperature of ``predict_proba``
+        is fitted on; None fits no probabilities, and fitting is faster
+    n_jobs : threads; None is all cores. The model does not depend on it
+
+    Attributes
+    ----------
+    classes_ : the sorted labels
+    tau_ : (n_samples, n_classes) dual variables, tau_ir <= c_i [r = y_i], rows sum to 0
+    support_ : rows with a tau that is not 0, the support patterns
+    coef_ : (n_classes, n_features) M, for the linear kernel only
+    objective_, dual_objective_, gap_ : primal and dual value, their difference over the primal
+    norm2_ : (n_classes,) squared norms of M_r, the bias included
+    bias_ : (n_classes,) added to the scores, 0 without a bias
+    training_margins_ : (n_samples, n_classes) M_r.x_i
+    n_iter_ : steps
+    temperature_ : of the probabilities
+
+    Notes
+    -----
+    The optimal M is unique, tau is not (repeated rows, singular kernels).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SPOC(kernel="rbf", gamma=0.5, beta=0.1).fit(X, y)
+    >>> clf.decision_function(X).shape, round(clf.score(X, y), 2)
+    ((150, 3), 0.99)
     """
-    if folds < 2:
-        raise ValueError(f"folds must be at least 2, got {folds}.")
-    counted = np.ones(len(labels), bool) if weight is None else weight > 0
-    counts = np.bincount(labels[counted])
-    smallest = int(counts[counts > 1].min()) if np.any(counts > 1) else 2
-    if counts.min() < folds:
-        warnings.warn(
-            f"The smallest class has {counts.min()} rows, fewer than {folds} folds: using "
-            f"{min(folds, smallest)} folds"
-            + (", and never leaving out a class's only row." if counts.min() < 2 else "."),
-            stacklevel=2,
-        )
-    folds = min(folds, smallest)
-    fold = np.where(counted, -1, np.arange(len(labels)) % folds)
-    offset = 0
-    for q in np.flatnonzero(counts > 1):
-        rows = rng.permutation(np.flatnonzero(counted & (labels == q)))
-        fold[rows] = (np.arange(len(rows)) + offset) % folds
-        offset += len(rows)
-    return fold
+
+    folds: int | None = field(default=5, kw_only=True)
+    n_jobs: int | None = field(default=None, kw_only=True)
+
+    machine_class = machines.CrammerSinger
+    tau_, support_, coef_ = map(_of_machine, ("tau_", "support_", "coef_"))
+    objective_, dual_objective_ = map(_of_machine, ("objective_", "dual_objective_"))
+    gap_, norm2_, bias_ = map(_of_machine, ("gap_", "norm2_", "bias_"))
+    dual_coef_, n_iter_ = map(_of_machine, ("dual_coef_", "n_iter_"))
+    training_margins_ = _of_machine("training_margins_")
+    temperature_ = property(lambda clf: clf.decoder_.temperature_, doc="Of the probabilities.")
 
 
-def _rules(machine: Any) -> dict[str, Any]:
-    """How rows are checked at the door: numbers for kernels, as the classifier asks otherwise."""
-    tags = machines.input_tags(machine)
-    kernel = hasattr(machine, "fit_gram")
-    return {
-        "accept_sparse": "csr" if tags.sparse else False,
-        "dtype": np.float64 if kernel and not tags.pairwise else None,
-        "ensure_all_finite": not tags.allow_nan,
-    }
+@dataclass(eq=False, repr=False)
+class SingleBinaryClassifier(SingleBinaryParameters, _ShortWay):
+    """All classes in one binary problem. [EPY08]
+
+    The short way to ``OutputCodeClassifier("ova", "sbc", "softmax")``. The score of class r is
+    h(z_r) of Eq. 9, and the largest wins.
+
+    Parameters
+    ----------
+    extension : those of :class:`outcode.machines.SingleBinary`, or "ecoc": a copy per column of a
+        code, marked by its number
+    kernel, gamma, degree, coef0, class_kernel, class_gamma, C, radius, weights, update, tol,
+    kernel_tol, class_weight, max_memory, dtype, max_iter, max_updates : those of
+        :class:`outcode.machines.SingleBinary`
+    code, decoder : of "ecoc": a code and the decoder that reads it, "euclidean" or "hamming"
+    folds : None, or the number of folds whose held-out scores set the temperature of
+        ``predict_proba``; the kernel weights are those of all rows
+    n_jobs : threads; None is all cores. The model does not depend on it
+    random_state : seed of the code
+    verbose : show the updates and folds done
+
+    Attributes
+    ----------
+    classes_ : the sorted labels
+    class_kernel_ : (n_classes, n_classes) K_M; with "ecoc" of the columns of the code
+    kernel_weights_ : (n,) mu; 1 for a single extension
+    kernel_bound_ : largest K_M(r, r) of any weights with the same sum
+    labels_ : (n_samples,) class indices of the training rows
+    dual_coef_ : (n_samples, n_classes) y_ir alpha_ir; with "ecoc" one per column of the code
+    bias_ : b
+    support_ : rows with a copy of alpha > 0
+    objective_, gap_ : primal objective of the machine and its relative duality gap
+    objective_path_ : g_d (Eq. 2) after each solve
+    kernel_gap_ : relative gap of the objective to its minimum over the weights; NaN for one kernel
+    n_iter_, n_updates_ : steps, and updates of the weights
+    code_ : (n_classes, n_columns) targets of the copies of each class
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SingleBinaryClassifier("identity", C=10).fit(X, y)
+    >>> clf.decision_function(X).shape, clf.class_kernel_.shape
+    ((150, 3), (3, 3))
+    """
+
+    code: Any = field(default="bch", kw_only=True)
+    decoder: Any = field(default="euclidean", kw_only=True)
+    folds: int | None = field(default=None, kw_only=True)
+    n_jobs: int | None = field(default=None, kw_only=True)
+    random_state: Any = field(default=None, kw_only=True)
+    verbose: int = field(default=0, kw_only=True)
+
+    machine_class = machines.SingleBinary
+    class_kernel_, kernel_weights_ = map(_of_machine, ("class_kernel_", "kernel_weights_"))
+    kernel_bound_, kernel_gap_ = map(_of_machine, ("kernel_bound_", "kernel_gap_"))
+    objective_, objective_path_ = map(_of_machine, ("objective_", "objective_path_"))
+    gap_, n_iter_, n_updates_ = map(_of_machine, ("gap_", "n_iter_", "n_updates_"))
+    dual_coef_, support_ = map(_of_machine, ("copy_coef_", "support_"))
+    training_margins_ = _of_machine("training_margins_")
+    temperature_ = property(lambda clf: clf.decoder_.temperature_, doc="Of the probabilities.")
+
+    @property
+    def bias_(self) -> float:
+        """b of Eq. 9, the same for all copies."""
+        return float(self.machine_.bias_[0])
+
+    def elements(self) -> tuple[Any, Any, Any]:
+        code, machine, decoder = super().elements()
+        if not (isinstance(self.extension, str) and self.extension == "ecoc"):
+            return code, machine, decoder
+        return self.code, machine, decoders.Softmax(self.folds, decoders.resolve(self.decoder))
 
 
-def _refuse_sparse(X: Any, rules: dict[str, Any]) -> None:
-    if sparse.issparse(X) and not rules["accept_sparse"]:
-        raise ValueError(
-            "These rows are sparse, and the machine (a precomputed kernel, or a classifier that "
-            "says so) cannot take them: give X.toarray()."
-        )
+# --- from rows and labels to a problem ---
+
+
+def pose(
+    code: Any,
+    machine: Any,
+    X: Any,
+    y: Array,
+    weight: Array,
+    rng: np.random.RandomState,
+    *,
+    rows: Array | None = None,
+    source: Any = None,
+    n_jobs: int | None = None,
+) -> Problem:
+    """Return the problem of some rows (all, if none are given): their classes, code and weights.
+
+    Rows that are not among them have weight 0. ``source`` is what the machine trains on, if it is
+    there already.
+    """
+    rows, pairwise = np.arange(len(y)) if rows is None else rows, machines.input_tags(machine)
+    classes, own = class_labels(y[rows])
+    counted, labels = np.zeros(len(y)), np.zeros(len(y), dtype=np.intp)
+    counted[rows], labels[rows] = machine.weigh(y[rows], weight[rows]), own
+    require_classes(classes, own, counted[rows])
+    some = X if len(rows) == len(y) else take(X, rows, pairwise.pairwise)
+    matrix = codes.resolve(code, len(classes), classes, some, own, machine, rng)
+    problem = Problem(source, matrix, labels, counted, classes, X, pairwise.pairwise)
+    if source is not None:
+        return problem
+    return replace(problem, source=source_of(machine, problem, n_jobs))
+
+
+def source_of(machine: Any, problem: Problem, n_jobs: int | None) -> Callable[[], Any]:
+    """Return what makes the Gram store a machine trains on, or gives the rows themselves."""
+    if not can(machine, TrainsOnGram):
+        return lambda: problem.X
+    fresh = machines.resolve(machine)
+    return partial(fresh.gram, problem.X, problem.targets, problem.weight, n_jobs=n_jobs)
+
+
+def take(X: Any, rows: Array, pairwise: bool) -> Any:
+    """Return some rows; of a kernel matrix their values among themselves."""
+    return X[np.ix_(rows, rows)] if pairwise else X[rows]
 
 
 @contextmanager

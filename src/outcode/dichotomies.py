@@ -89,6 +89,19 @@ def row_distances(code: Array) -> Array:
     return distance
 
 
+def own_entries(code: Array) -> Array:
+    """Return the code less each column's commonest entry, which adds the same to all classes.
+
+    For one-vs-all this is twice the identity.
+
+    >>> own_entries(np.array([[1, -1, -1], [-1, 1, -1], [-1, -1, 1]])).astype(int).tolist()
+    [[2, 0, 0], [0, 2, 0], [0, 0, 2]]
+    """
+    signs = np.array([-1, 0, 1])
+    commonest = signs[(code[:, :, None] == signs).sum(axis=0).argmax(axis=1)]
+    return (code - commonest).astype(np.float64)
+
+
 def separation(code: Array) -> Array:
     """Return, for each pair of rows, how many columns give them opposite signs."""
     plus, minus = (code > 0).astype(np.float64), (code < 0).astype(np.float64)
@@ -155,8 +168,8 @@ def as_code(code: Any) -> Array:
             f"A code is a matrix with a row per class (at least 2) and a column per machine "
             f"(at least 1), got shape {matrix.shape}."
         )
-    if matrix.dtype.kind not in "iufb" or not np.isin(matrix, (-1, 0, 1)).all():
-        row, column = (int(i[0]) for i in np.nonzero(~np.isin(matrix, (-1, 0, 1))))
+    if matrix.dtype.kind not in "iufb" or not _is_sign(matrix).all():
+        row, column = (int(i[0]) for i in np.nonzero(~_is_sign(matrix)))
         raise ValueError(
             f"A code holds only +1, -1 and 0 (class not used), but entry [{row}, {column}] is "
             f"{matrix[row, column]!r}."
@@ -202,14 +215,31 @@ def _column_findings(
     return found
 
 
+def _is_sign(matrix: Array) -> Array:
+    """Return which entries are +1, -1 or 0."""
+    if matrix.dtype.kind not in "iuf":
+        return np.isin(matrix, (-1, 0, 1))
+    return np.asarray(np.sign(matrix) == matrix)
+
+
 def _twin_columns(code: Array) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the pairs of equal columns and the pairs of negated ones."""
     seen: dict[bytes, int] = {}
     repeated, complementary = [], []
-    for s, column in enumerate(np.ascontiguousarray(code.T)):
+    for s in _suspects(code):
+        column = code[:, s]
         if (first := seen.get(column.tobytes())) is not None:
             repeated.append((first, s))
         elif (first := seen.get((-column).tobytes())) is not None:
             complementary.append((first, s))
         seen.setdefault(column.tobytes(), s)
     return repeated, complementary
+
+
+def _suspects(code: Array) -> list[int]:
+    """Return the columns whose random projection, up to sign, another column has as well."""
+    weight = np.random.RandomState(0).randint(2**40, size=len(code))
+    _, key, count = np.unique(
+        np.abs(weight @ code.astype(np.int64)), return_inverse=True, return_counts=True
+    )
+    return [int(s) for s in np.flatnonzero(count[key.ravel()] > 1)]

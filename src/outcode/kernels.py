@@ -1,16 +1,19 @@
 """Kernels: two sets of rows -> their kernel values.
 
 A kernel is a frozen object with one verb, :meth:`Kernel.values`, over rows made ready once by
-:meth:`Kernel.prepare`. To add one, write the class here and enter its name at the foot.
+:meth:`Kernel.prepare`, and a few properties that others ask about (:attr:`Kernel.has_gamma`,
+:attr:`Kernel.linear`, ...). One that is exp(-gamma distance) defines the distance instead
+(:class:`OfDistance`). To add a kernel, write the class here and enter its name at the foot.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +21,9 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 from outcode._checks import Array, lookup, positive
+
+#: The median distance is taken over at most this many rows.
+MEDIAN_ROWS = 500
 
 
 @dataclass(frozen=True)
@@ -60,11 +66,27 @@ def _norms(values: Any) -> Array:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A positive (semi-)definite function of two rows."""
+    """A positive (semi-)definite function of two rows.
+
+    ``has_gamma`` says whether gamma means anything, ``linear`` that K(x, z) = x.z (a primal form),
+    ``of_distance`` that K = exp(-gamma distance), ``unit`` that K(x, x) = 1, ``as_near`` that its
+    feature space orders neighbours as |x - z| does, ``given`` that the user gives the values, and
+    ``mixes`` that it is a sum of others.
+    """
 
     gamma: float = 1.0
     degree: int = 3
     coef0: float = 0.0
+
+    has_gamma: ClassVar[bool] = True
+    linear: ClassVar[bool] = False
+    of_distance: ClassVar[bool] = False
+    unit: ClassVar[bool] = False
+    as_near: ClassVar[bool] = False
+    given: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
+    #: gamma="scale" and "auto" are powers of 1 / squared length
+    power: ClassVar[float] = 1.0
 
     def origin(self, X: Any) -> Array | None:
         """Return the point to shift rows to before anything else, None to leave them."""
@@ -110,6 +132,10 @@ class Kernel:
 class Linear(Kernel):
     """K(x, z) = x.z"""
 
+    has_gamma = False
+    linear = True
+    as_near = True
+
     def values(self, A: Rows, B: Rows) -> Array:
         return _inner(A, B)
 
@@ -124,102 +150,136 @@ class Polynomial(Kernel):
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class OfDistance(Kernel):
+    """K(x, z) = exp(-gamma d(x, z)); a subclass defines the distance d."""
+
+    of_distance = True
+    unit = True
+
+    def distances(self, A: Rows, B: Rows) -> Array:
+        """Return d, (len(A), len(B)), in memory that the next call may use again."""
+        raise NotImplementedError(f"{type(self).__name__} must define distances()")
+
+    def values(self, A: Rows, B: Rows) -> Array:
+        return self.of(self.distances(A, B))
+
+    def of(self, distances: Array, out: Array | None = None) -> Array:
+        """Return exp(-gamma distances)."""
+        exponent = np.multiply(distances, -self.gamma, out=out)
+        return np.exp(exponent, out=exponent)
+
+    def diagonal(self, A: Rows) -> Array:
+        return np.ones(len(A))
+
+
+@dataclass(frozen=True)
+class Gaussian(OfDistance):
     """K(x, z) = exp(-gamma |x - z|^2)
 
     The distance is |x|^2 + |z|^2 - 2 x.z in float64, rows centred first so that little cancels;
     only the exponential is taken in the type asked for.
     """
 
+    as_near = True
+
     def origin(self, X: Any) -> Array | None:
         return None if sparse.issparse(X) else np.asarray(X.mean(axis=0))
 
+    def distances(self, A: Rows, B: Rows) -> Array:
+        return squared_distances(A, B, _scratch(len(A), len(B)))
+
     def fill(self, A: Rows, B: Rows, out: Array) -> None:
         if sparse.issparse(A.values) or sparse.issparse(B.values):
-            exponent = squared_distances(A, B)
-            exponent *= -self.gamma
+            np.multiply(squared_distances(A, B), -self.gamma, out=out, casting="same_kind")
         else:  # -gamma (|x|^2 + |z|^2 - 2 x.z) as one product
             left = np.column_stack([2.0 * A.values, -A.norms, -np.ones(len(A))]) * self.gamma
             exponent = np.matmul(left, B.lifted.T, out=_scratch(len(A), len(B)))
-        np.minimum(exponent, 0.0, out=out, casting="same_kind")
+            np.minimum(exponent, 0.0, out=out, casting="same_kind")
         np.exp(out, out=out)
-
-    def diagonal(self, A: Rows) -> Array:
-        return np.ones(len(A))
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
-    """K(x, z) = exp(-gamma |x - z|_1)"""
+class Exponential(Gaussian):
+    """K(x, z) = exp(-gamma |x - z|), the Euclidean distance itself (Matern with nu = 1/2)"""
+
+    power = 0.5
+
+    def distances(self, A: Rows, B: Rows) -> Array:
+        squares = super().distances(A, B)
+        # what rounding leaves of equal rows would show in the root
+        scale = A.norms[:, None] + B.norms
+        squares[squares <= 1e-14 * scale] = 0.0
+        return np.sqrt(squares, out=squares)
+
+    def fill(self, A: Rows, B: Rows, out: Array) -> None:
+        np.multiply(self.distances(A, B), -self.gamma, out=out, casting="same_kind")
+        np.exp(out, out=out)
+
+
+@dataclass(frozen=True)
+class Laplacian(OfDistance):
+    """K(x, z) = exp(-gamma |x - z|_1), the city-block distance"""
 
     def prepare(self, X: Any, origin: Array | None = None) -> Rows:
         return Rows(X, np.zeros(X.shape[0]))
 
-    def values(self, A: Rows, B: Rows) -> Array:
+    def distances(self, A: Rows, B: Rows) -> Array:
         if sparse.issparse(A.values) or sparse.issparse(B.values):
-            distance = manhattan_distances(_narrow(A.values), _narrow(B.values))
-        else:
-            distance = cdist(A.values, B.values, "cityblock")
-        return np.exp(-self.gamma * distance)
-
-    def diagonal(self, A: Rows) -> Array:
-        return np.ones(len(A))
+            return manhattan_distances(_narrow(A.values), _narrow(B.values))
+        return cdist(A.values, B.values, "cityblock")
 
 
 @dataclass(frozen=True)
-class Exponential(Kernel):
-    """K(x, z) = exp(-gamma |x - z|_2)"""
+class Mixture(Kernel):
+    """K(x, z) = sum_k w_k exp(-gamma_k d_k(x, z)): a weighted sum of kernels of distances.
 
-    def prepare(self, X: Any, origin: Array | None = None) -> Rows:
-        return Rows(X, _norms(X))
-
-    def values(self, A: Rows, B: Rows) -> Array:
-        if sparse.issparse(A.values) or sparse.issparse(B.values):
-            distance = np.sqrt(squared_distances(A, B))
-        else:
-            distance = cdist(A.values, B.values, "euclidean")
-        return np.exp(-self.gamma * distance)
-
-    def diagonal(self, A: Rows) -> Array:
-        return np.ones(len(A))
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """A weighted mean of kernels, which is a kernel: sum_k w_k K_k(x, z).
-
-    It is given to a machine in the place of a kernel's name.
-
-    Parameters
-    ----------
-    names : of kernels with a gamma
-    gammas : one for each
-    weights : one for each
+    It is named by its own formula, so that a parameter and a model file hold it as text.
 
     Examples
     --------
-    >>> both = Mixture(("rbf", "laplacian"), (1.0, 1.0), (0.5, 0.5))
-    >>> both(np.zeros((1, 2)), np.ones((1, 2))).round(3).tolist()
-    [[0.135]]
+    >>> both = Mixture.parse("0.5 rbf(1.0) + 0.5 laplacian(1.0)")
+    >>> rows = both.prepare(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    >>> both.values(rows, rows).round(3).tolist()
+    [[1.0, 0.135], [0.135, 1.0]]
+    >>> str(both)
+    '0.5 rbf(1.0) + 0.5 laplacian(1.0)'
     """
 
-    names: tuple[str, ...]
-    gammas: tuple[float, ...]
-    weights: tuple[float, ...]
+    terms: tuple[tuple[float, str, float], ...] = ()
 
-    def __call__(self, X: Any, Z: Any) -> Array:
-        return self.combine(lambda name, gamma: _plain(name, gamma, X, Z))
+    has_gamma = False
+    mixes = True
+
+    @classmethod
+    def parse(cls, text: str) -> Mixture:
+        """Return the mixture of a formula such as "0.3 rbf(0.1) + 0.7 laplacian(2.0)"."""
+        terms = []
+        for term in text.split("+ "):
+            found = re.fullmatch(r"\s*(\S+) (\w+)\((\S+)\)\s*", term)
+            kind = KERNELS.get(found[2]) if found else None
+            if found is None or kind is None or not kind.of_distance:
+                raise ValueError(
+                    f"{text!r} is no sum of kernels: write one like '0.3 rbf(0.1) + 0.7 "
+                    f"laplacian(2.0)', the weight, the name and gamma of each."
+                )
+            terms.append((positive(float(found[1]), "weight"), found[2], float(found[3])))
+        return cls(terms=tuple(terms))
+
+    def __str__(self) -> str:
+        return " + ".join(f"{w!r} {name}({gamma!r})" for w, name, gamma in self.terms)
+
+    def origin(self, X: Any) -> Array | None:
+        return Gaussian().origin(X)
+
+    def values(self, A: Rows, B: Rows) -> Array:
+        return self.combine(lambda name, gamma: KERNELS[name](gamma).values(A, B))
 
     def combine(self, values: Callable[[str, float], Array]) -> Array:
-        """Return the weighted mean of ``values(name, gamma)``."""
-        parts = zip(self.names, self.gammas, self.weights, strict=True)
-        return np.asarray(sum(w * values(name, gamma) for name, gamma, w in parts))
+        """Return the weighted sum of ``values(name, gamma)``."""
+        return np.asarray(sum(w * values(name, gamma) for w, name, gamma in self.terms))
 
-
-def _plain(name: str, gamma: float, X: Any, Z: Any) -> Array:
-    kernel = lookup(KERNELS, name, "kernel")(gamma=gamma)
-    origin = kernel.origin(Z)
-    return kernel.block(kernel.prepare(X, origin), kernel.prepare(Z, origin))
+    def diagonal(self, A: Rows) -> Array:
+        return np.full(len(A), sum(w for w, _, _ in self.terms))
 
 
 @dataclass(frozen=True)
@@ -234,6 +294,7 @@ class Sigmoid(Kernel):
 class Custom(Kernel):
     """A function of the user's: ``function(X, Z) -> (len(X), len(Z))``"""
 
+    has_gamma = False
     function: Callable[[Any, Any], Any] = lambda X, Z: X @ Z.T
 
     def prepare(self, X: Any, origin: Array | None = None) -> Rows:
@@ -249,6 +310,26 @@ class Custom(Kernel):
         if not np.all(np.isfinite(values)):
             raise ValueError("The kernel function returned NaN or infinity.")
         return values
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """Kernel values that the user gives: new rows are their values against every training row."""
+
+    has_gamma = False
+    given = True
+
+    def prepare(self, X: Any, origin: Array | None = None) -> Rows:
+        return Rows(X, np.zeros(X.shape[0]))
+
+    def values(self, A: Rows, B: Rows) -> Array:
+        """Return the values of rows ``A`` against the training rows numbered in ``B``."""
+        return A.values[:, B.values]
+
+
+def places(n: int) -> Rows:
+    """Return the rows of a given kernel matrix: their numbers."""
+    return Rows(np.arange(n), np.zeros(n))
 
 
 _thread = threading.local()
@@ -287,14 +368,42 @@ def resolve(
     weight: Array | None = None,
 ) -> Kernel:
     """Return the kernel a user named, with ``gamma`` as a number."""
-    if callable(kernel):
+    kind = named(kernel)
+    if kind is Custom:
         return Custom(function=kernel)
+    if kind is Mixture:
+        return Mixture.parse(kernel)
+    if not kind.has_gamma:
+        return kind()
+    value = gamma_value(gamma, X, weight) ** (kind.power if isinstance(gamma, str) else 1.0)
+    return kind(gamma=value, degree=degree, coef0=coef0)
+
+
+def named(kernel: Any) -> type[Kernel]:
+    """Return the class of a kernel given by its name or as a function."""
+    if callable(kernel):
+        return Custom
     if not isinstance(kernel, str):
         raise ValueError(f"kernel must be a name or a function, got {kernel!r}.")
-    kind = lookup(KERNELS, kernel, "kernel")
-    if kind is Linear:
-        return Linear()
-    return kind(gamma=gamma_value(gamma, X, weight), degree=degree, coef0=coef0)
+    if "(" in kernel:
+        return Mixture
+    return lookup({**KERNELS, "precomputed": Precomputed}, kernel, "kernel")
+
+
+def median_gamma(X: Any, kernel: Any = "rbf") -> float:
+    """Return 1 / the median distance of two rows (squared for "rbf"), the data's own scale.
+
+    A kernel of no distance is treated as "rbf".
+
+    >>> median_gamma(np.array([[0.0], [2.0], [2.0]]))
+    0.25
+    """
+    kind = named(kernel)() if named(kernel).of_distance else Gaussian()
+    X = X[np.unique(np.linspace(0, X.shape[0] - 1, MEDIAN_ROWS).astype(int))]
+    rows = kind.prepare(X, kind.origin(X))
+    between = kind.distances(rows, rows)[np.triu_indices(len(rows), 1)]  # type: ignore[attr-defined]  # of_distance
+    median = float(np.median(between)) if len(between) else 0.0
+    return 1.0 / median if median > 0 else gamma_value("scale", X)
 
 
 def gamma_value(gamma: float | str, X: Any, weight: Array | None = None) -> float:

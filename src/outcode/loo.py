@@ -9,7 +9,6 @@ shift is much too long where other support vectors can take over the work of the
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +16,9 @@ import numpy as np
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from outcode import dichotomies, machines
-from outcode._checks import Array, row_weights
+from outcode._checks import Array, row_weights, warn
+from outcode.capabilities import HasDuals, KnowsLeftOut, LeavesOut, TrainsOnGram, can, require
+from outcode.training import Problem, Rule, held_out_margins
 
 #: The shift is lengthened by this share, so that rounding cannot make the bound too small.
 ROUNDING = 1e-9
@@ -81,7 +81,7 @@ def bound(clf: Any) -> LooBound:
 
     Parameters
     ----------
-    clf : fitted OutputCodeClassifier with kernel machines
+    clf : fitted OutputCodeClassifier with kernel machines, or its rule
 
     Examples
     --------
@@ -91,16 +91,18 @@ def bound(clf: Any) -> LooBound:
     >>> bool(bound(clf).error >= 1 - clf.score(*load_iris(return_X_y=True)))
     True
     """
-    if not (exact := _known(clf)):
-        _check_covered(clf)
-    n, n_classes = len(clf.labels_), len(clf.code_)
-    margins, flags, U = np.empty(n), np.empty(n, dtype=bool), np.empty((n, n_classes))
-    for rows in gen_batches(n, max(1, 2**22 // clf.code_.size)):
-        left_out = clf.machine_.loo_margins_[rows] if exact else _shifted(clf, rows)
-        scores = clf.decoder_.scores(clf.machine_.training_margins_[rows])
-        margins[rows] = _against_others(scores, clf.labels_[rows]).min(axis=1)
-        flags[rows], U[rows] = _decoded(clf, rows, left_out, margins[rows])
-    return LooBound(_share(flags, clf.sample_weight_), flags, margins, U, exact)
+    rule = _rule(clf)
+    if not (exact := can(rule.machine, KnowsLeftOut)):
+        _check_covered(rule)
+    labels, code = rule.problem.labels, rule.problem.code
+    n = len(labels)
+    margins, flags, U = np.empty(n), np.empty(n, dtype=bool), np.empty((n, len(code)))
+    for rows in gen_batches(n, max(1, 2**22 // code.size)):
+        left_out = rule.machine.loo_margins_[rows] if exact else _shifted(rule, rows)
+        scores = rule.scores(rule.machine.training_margins_[rows])
+        margins[rows] = _against_others(scores, labels[rows]).min(axis=1)
+        flags[rows], U[rows] = _decoded(rule, rows, left_out, margins[rows])
+    return LooBound(_share(flags, rule.problem.weight), flags, margins, U, exact)
 
 
 def sharp_bound(clf: Any, X: Any) -> LooBound:
@@ -127,14 +129,21 @@ def sharp_bound(clf: Any, X: Any) -> LooBound:
     >>> exact(clf, X, y).error <= sharp_bound(clf, X).error < bound(clf).error
     True
     """
-    if not _known(clf):
-        check_followed(clf.machine_)
-    found = bound(clf)
-    return found if found.exact else sharpened(clf, found, _gram(clf, clf._check_rows(X)))
+    rule = _rule(clf)
+    if not can(rule.machine, KnowsLeftOut):
+        check_followed(rule.machine)
+    found = bound(rule)
+    return found if found.exact else sharpened(rule, found, _gram(rule, clf.posed(X)))
 
 
 def sharpened(
-    clf: Any, found: LooBound, gram: Any, *, estimated: bool = False, goal: float = 1.0
+    clf: Any,
+    found: LooBound,
+    gram: Any,
+    *,
+    estimated: bool = False,
+    goal: float = 1.0,
+    n_jobs: int | None = None,
 ) -> LooBound:
     """Sharpen a bound on the Gram store of the training rows, or estimate what it bounds.
 
@@ -143,17 +152,18 @@ def sharpened(
     """
     if found.exact:
         return found
-    check_followed(clf.machine_)
-    flags, U, weight = found.flags.copy(), found.U.copy(), clf.sample_weight_
-    targets = _targets(clf)
+    rule = _rule(clf)
+    check_followed(rule.machine)
+    flags, U, weight = found.flags.copy(), found.U.copy(), rule.problem.weight
+    targets = rule.problem.targets
     rows = np.flatnonzero(flags & (found.margins > 0))
     rows = rows[np.argsort((found.margins - U.max(axis=1))[rows], kind="stable")]
     sure, size = float(weight[flags].sum() - weight[rows].sum()), FIRST_ROWS
     while len(rows) and sure <= (goal + TIE) * weight.sum():  # a tie is to be told
         part, rows, size = rows[:size], rows[size:], 2 * size
-        falls = clf.machine_.removals(gram, targets, part, weight, n_jobs=clf.n_jobs)
-        left_out = _shifted(clf, part, falls[int(estimated)] * targets[part])
-        flags[part], U[part] = _decoded(clf, part, left_out, found.margins[part])
+        falls = rule.machine.removals(gram, targets, part, weight, n_jobs=n_jobs)
+        left_out = _shifted(rule, part, falls[int(estimated)] * targets[part])
+        flags[part], U[part] = _decoded(rule, part, left_out, found.margins[part])
         sure += float(weight[part] @ flags[part])
     return LooBound(_share(flags, weight), flags, found.margins, U)
 
@@ -180,15 +190,15 @@ def estimate(clf: Any, X: Any) -> LooError:
     >>> estimate(clf, X).error == exact(clf, X, y).error
     True
     """
-    if _known(clf):
-        return _error(clf, np.asarray(clf.machine_.loo_margins_), clf._check_rows(X))
-    check_followed(clf.machine_)
-    X, machine, targets = clf._check_rows(X), clf.machine_, _targets(clf)
+    rule, problem = _rule(clf), clf.posed(X)
+    machine, targets = rule.machine, problem.targets
+    if can(machine, KnowsLeftOut):
+        return _error(rule, np.asarray(machine.loo_margins_), problem.X)
+    check_followed(machine)
     rows, held_out = machine.support_, machine.training_margins_.copy()
-    threads = {"n_jobs": clf.n_jobs}
-    falls = machine.removals(_gram(clf, X), targets, rows, clf.sample_weight_, **threads)[1]
-    held_out[rows] -= falls * targets[rows]
-    return _error(clf, held_out, X)
+    args = _gram(rule, problem), targets, rows, problem.weight
+    held_out[rows] -= machine.removals(*args, n_jobs=clf.n_jobs)[1] * targets[rows]
+    return _error(rule, held_out, problem.X)
 
 
 def exact(clf: Any, X: Any, y: Any, sample_weight: Any = None) -> LooError:
@@ -203,33 +213,42 @@ def exact(clf: Any, X: Any, y: Any, sample_weight: Any = None) -> LooError:
     clf : fitted OutputCodeClassifier
     X, y, sample_weight : what it was fitted on
     """
-    check_is_fitted(clf, "decoder_")
-    _check_same_rows(clf, X, y, sample_weight)
-    X = clf._check_rows(X)
-    return _error(clf, _held_out(clf, X), X)
+    rule = _rule(clf)
+    _check_same_rows(rule, y, sample_weight)
+    problem = clf.posed(X)
+    held_out = _held_out(rule, problem, n_jobs=clf.n_jobs, verbose=clf.verbose)
+    return _error(rule, held_out, problem.X)
 
 
-def _error(clf: Any, held_out: Array, X: Any) -> LooError:
+def _rule(clf: Any) -> Rule:
+    """Return the rule of a fitted classifier, or a rule as it is."""
+    if isinstance(found := getattr(clf, "rule_", clf), Rule):
+        return found
+    check_is_fitted(clf, "rule_")
+    raise ValueError(f"{type(clf).__name__} has no rule: give a fitted OutputCodeClassifier.")
+
+
+def _error(rule: Rule, held_out: Array, X: Any) -> LooError:
     """Decode the margins of the rows left out."""
-    scores = clf.decoder_.scores(held_out, X)
-    flags = np.argmax(scores, axis=1) != clf.labels_
-    margins = _against_others(scores, clf.labels_).min(axis=1)
-    return LooError(_share(flags, clf.sample_weight_), flags, margins, held_out)
+    scores, labels = rule.scores(held_out, X), rule.problem.labels
+    flags = np.argmax(scores, axis=1) != labels
+    margins = _against_others(scores, labels).min(axis=1)
+    return LooError(_share(flags, rule.problem.weight), flags, margins, held_out)
 
 
-def _shifted(clf: Any, rows: Any, shift: Array | None = None) -> Array:
+def _shifted(rule: Rule, rows: Any, shift: Array | None = None) -> Array:
     """Return the margins of some rows, each moved against its own sign as far as it can."""
-    machine = clf.machine_
+    machine = rule.machine
     if shift is None:
         diagonal = machine.gram_diagonal_[rows] + (1.0 if machine.bias == "kernel" else 0.0)
         shift = machine.dual_coef_[rows] * diagonal[:, None]  # dual_coef = alpha m_y
     return machine.training_margins_[rows] - (1.0 + ROUNDING) * shift
 
 
-def _decoded(clf: Any, rows: Any, left_out: Array, margins: Array) -> tuple[Array, Array]:
+def _decoded(rule: Rule, rows: Any, left_out: Array, margins: Array) -> tuple[Array, Array]:
     """Return which rows can be wrong under the margins left out, and their U."""
-    scores = clf.decoder_.scores(left_out)
-    advantage = _against_others(scores, clf.labels_[rows])
+    scores = rule.scores(left_out)
+    advantage = _against_others(scores, rule.problem.labels[rows])
     flags = advantage.min(axis=1) <= TIE * np.abs(scores).max(axis=1)
     return flags, margins[:, None] - advantage
 
@@ -246,53 +265,35 @@ def _share(flags: Array, weight: Array) -> float:
     return float(weight @ flags / weight.sum())
 
 
-def _held_out(clf: Any, X: Any) -> Array:
-    machine = clf.machine_
-    if hasattr(machine, "loo_margins_"):
+def _held_out(rule: Rule, problem: Problem, **threads: Any) -> Array:
+    machine = rule.machine
+    if can(machine, KnowsLeftOut):
         return np.asarray(machine.loo_margins_)
-    targets, weight = _targets(clf), clf.sample_weight_
-    source, fold = X, np.arange(len(targets))
-    if hasattr(machine, "fit_gram"):
-        source = machines.resolve(machine).gram(X, targets, weight, n_jobs=clf.n_jobs)
+    fold = np.arange(len(problem.labels))
+    if can(machine, TrainsOnGram):
         fold[(machine.dual_coef_ == 0).all(axis=1)] = -1  # no support vector: nothing changes
-    return np.asarray(
-        machine.held_out_margins(
-            source, targets, fold, weight, n_jobs=clf.n_jobs, verbose=clf.verbose
-        )
-    )
+    return held_out_margins(problem, machine, fold, **threads)
 
 
-def _check_covered(clf: Any) -> None:
-    machine, decoder = clf.machine_, clf.decoder_
-    needed = "dual_coef_", "training_margins_", "gram_diagonal_", "bias"
-    missing = [name for name in needed if not hasattr(machine, name)]
-    if missing:
-        raise ValueError(
-            f"The leave-one-out bound needs the dual solution of a kernel machine, but "
-            f"{type(machine).__name__} has no {', '.join(missing)}: use machine='svm', or "
-            f"loo.exact."
-        )
-    if not getattr(decoder, "monotone", False):
+def _check_covered(rule: Rule) -> None:
+    machine, decoder = rule.machine, rule.decoder
+    require(machine, HasDuals, "The leave-one-out bound")
+    if not decoder.monotone:
         raise ValueError(
             f"The leave-one-out bound covers decoders that sum a non-increasing loss of each "
             f"margin (linear, hinge, exponential, logistic, hamming, likelihood), not {decoder!r}: "
             f"use one of these (clf.with_decoder), or loo.exact."
         )
     if machine.bias == "free":
-        warnings.warn(
+        warn(
             "The leave-one-out theory does not cover a free bias: the number can be below the "
             "leave-one-out error. Use bias='kernel' for a bound.",
-            stacklevel=3,
         )
 
 
 def check_followed(machine: Any) -> None:
     """Raise an error if a machine cannot be followed when a row is left out."""
-    if not hasattr(machine, "removals"):
-        raise ValueError(
-            f"Only support vector machines can be followed when a row is left out, not "
-            f"{machine!r}: use machine='svm', or loo.exact."
-        )
+    require(machine, LeavesOut, "A leave-one-out estimate without retraining")
     if machine.bias == "free":
         raise ValueError(
             "The sharp bound and the estimate do not hold with a free bias: use bias='kernel' or "
@@ -300,36 +301,23 @@ def check_followed(machine: Any) -> None:
         )
 
 
-def _known(clf: Any) -> bool:
-    """Return whether the machines know the margins left out in closed form."""
-    check_is_fitted(clf, "decoder_")
-    return hasattr(clf.machine_, "loo_margins_")
-
-
-def _targets(clf: Any) -> Array:
-    return dichotomies.targets(clf.labels_, clf.code_)
-
-
-def _gram(clf: Any, X: Any) -> Any:
+def _gram(rule: Rule, problem: Problem) -> Any:
     """Return the Gram store of the training rows; an error if these give other margins."""
-    weight, n = clf.sample_weight_, len(clf.labels_)
-    wrong = ValueError("X must be the rows the classifier was fitted on, in their order.")
-    if X.shape[0] != n:
-        raise wrong
-    gram = machines.resolve(clf.machine_).gram(X, _targets(clf), weight, n_jobs=clf.n_jobs)
+    gram, machine, n = problem.store, rule.machine, len(problem.labels)
     some = np.unique(np.linspace(0, n - 1, CHECKED_ROWS).astype(int))
-    K, coef, bias = gram.between(some, np.arange(n)), clf.machine_.dual_coef_, clf.machine_.bias_
-    off = np.abs(K @ coef + bias - clf.machine_.training_margins_[some])
+    K, coef, bias = gram.between(some, np.arange(n)), machine.dual_coef_, machine.bias_
+    off = np.abs(K @ coef + bias - machine.training_margins_[some])
     if (off > 1e-5 * (np.abs(K) @ np.abs(coef) + np.abs(bias)) + 1e-12).any():
-        raise wrong
+        raise ValueError("X must be the rows the classifier was fitted on, in their order.")
     return gram
 
 
-def _check_same_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> None:
-    y = np.asarray(y)
-    if len(y) != len(clf.labels_) or not np.array_equal(clf.classes_[clf.labels_], y):
+def _check_same_rows(rule: Rule, y: Any, sample_weight: Any) -> None:
+    y, problem = np.asarray(y), rule.problem
+    known = len(y) == len(problem.labels) and np.array_equal(problem.classes[problem.labels], y)
+    if not known:
         raise ValueError("X and y must be the rows the classifier was fitted on, in their order.")
     if sample_weight is not None:
-        weight = clf.machine_.weigh(y, row_weights(sample_weight, len(y)))
-        if not np.allclose(weight, clf.sample_weight_):
+        weight = rule.machine.weigh(y, row_weights(sample_weight, len(y)))
+        if not np.allclose(weight, problem.weight):
             raise ValueError("sample_weight must be the one the classifier was fitted with.")

@@ -54,7 +54,7 @@ def bounds(
 
     Parameters
     ----------
-    clf : fitted :class:`outcode.spoc.SPOC`
+    clf : fitted :class:`outcode.SPOC`
     K : (n_samples, n_samples) kernel values of the training rows, the 1 of ``bias="kernel"``
         included; not needed when ``radius`` is a number
     delta : the bounds may fail with this probability
@@ -64,7 +64,7 @@ def bounds(
 
     Examples
     --------
-    >>> from outcode.spoc import SPOC
+    >>> from outcode.classifier import SPOC
     >>> X = np.array([[2.0, 0.0], [0.0, 2.0], [-2.0, -2.0]])
     >>> clf = SPOC("linear", beta=0.01, tol=1e-8, folds=None).fit(X, [0, 1, 2])
     >>> found = bounds(clf, X @ X.T)
@@ -214,7 +214,7 @@ def sbc_bound(
 
     Parameters
     ----------
-    clf : fitted :class:`outcode.sbc.SingleBinaryClassifier`, not with ``extension="ecoc"``, whose
+    clf : fitted :class:`outcode.SingleBinaryClassifier`, not with ``extension="ecoc"``, whose
         copies are not one per class. Every row counts once, whatever its weight
     margin : gamma, or None
     delta : the bound may fail with this probability
@@ -224,19 +224,19 @@ def sbc_bound(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from outcode.sbc import SingleBinaryClassifier
+    >>> from outcode import SingleBinaryClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> found = sbc_bound(SingleBinaryClassifier(C=10).fit(X, y), random_state=0)
     >>> found.n_kernels, found.bound > 1
     (3, True)
     """
-    check_is_fitted(clf, "dual_coef_")
+    check_is_fitted(clf, "rule_")
     m, c = clf.training_margins_.shape
-    if clf.code_.shape[0] != c or clf.decoder_ is not None:
+    if clf.code_.shape[0] != c or (isinstance(clf.extension, str) and clf.extension == "ecoc"):
         raise ValueError(
             "The bound is for one copy per class: it does not apply to extension='ecoc'."
         )
-    R = clf.kernel_bound_ * _diagonal(clf.kernel, diagonal)
+    R = clf.kernel_bound_ * _diagonal(clf.machine_.kernel_, diagonal)
     drawn = check_random_state(random_state).randint(c, size=m)
     margins = normalised_margins(clf)[np.arange(m), drawn]
     n = len(clf.kernel_weights_)
@@ -319,10 +319,10 @@ def _margin_bound(
 def _diagonal(kernel: Any, diagonal: float | None) -> float:
     if diagonal is not None:
         return positive(diagonal, "diagonal")
-    if not (isinstance(kernel, str) and kernel in ("rbf", "laplacian")):
+    if not kernel.unit:
         raise ValueError(
-            f"The bound needs the largest K(x, x) there can be, which kernel={kernel!r} does not "
-            f"tell: give diagonal."
+            f"The bound needs the largest K(x, x) there can be, which the kernel "
+            f"{type(kernel).__name__} does not tell: give diagonal."
         )
     return 1.0
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from outcode._checks import Array
+from outcode._checks import Array, gathered
 from outcode.codes import algebraic, embedding, fixed, joint, partitions
 from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
 from outcode.codes.common import Code, checked_matrix
@@ -64,6 +64,7 @@ CODES: dict[str, type[Code]] = {
     **partitions.NAMES,
     **embedding.NAMES,
     **joint.NAMES,
+    **gathered(__name__, __path__),
 }
 
 

@@ -12,10 +12,13 @@ from sklearn.utils import check_random_state, get_tags
 
 from outcode._checks import Array, lookup
 from outcode.dichotomies import validate
+from outcode.saved import Saved
 
 
-class Code(BaseEstimator):
+class Code(Saved, BaseEstimator):
     """A way to write ``n_classes`` classes as codewords."""
+
+    room = "code"
 
     def matrix(
         self,

@@ -105,7 +105,7 @@ class NodeEmbedding(Code):
         data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
         code = checked_matrix(self.start, STARTS, n_classes, **data)
         near = partitions.Discriminant().potentials(n_classes, **data)
-        trial = Trial(machine, X, labels, self.folds, rng)
+        trial = Trial(machine, X, labels, self.folds)
         most = 2 * code.shape[1] if self.max_columns is None else self.max_columns
         state, errors, pairs = _State.of(trial, code), [], []
         errors.append(state.error)

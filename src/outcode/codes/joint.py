@@ -133,7 +133,7 @@ class JointCode(Code):
         rng = check_random_state(rng)
         data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
         code = checked_matrix(self.start, STARTS, n_classes, **data)
-        trial = Trial(machine, X, labels, self.folds, rng)
+        trial = Trial(machine, X, labels, self.folds)
         problem = self._problem(trial, code)
         objectives, relaxed = [problem.objective(code)], []
         for _ in range(self.max_iter):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,11 @@ from sklearn import linear_model
 from sklearn.base import BaseEstimator, clone
 
 from outcode._checks import Array
+from outcode.capabilities import TrainsOnGram, can
 from outcode.codes.common import is_pairwise
 from outcode.codes.information import standardised
+from outcode.folds import content_folds
+from outcode.training import Problem, fit_machine, held_out_margins
 
 
 class Trial:
@@ -23,16 +26,15 @@ class Trial:
     unit variance.
     """
 
-    def __init__(
-        self, machine: Any, X: Any, labels: Array, folds: int, rng: np.random.RandomState
-    ) -> None:
+    def __init__(self, machine: Any, X: Any, labels: Array, folds: int) -> None:
         self.machine = Ridge() if machine is None else clone(machine)
         self.X = standardised(X) if machine is None else X
-        self.fold = validation_folds(labels, folds, rng)
+        self.pairwise = is_pairwise(self.machine)
+        self.fold = content_folds(self.X, labels, folds, pairwise=self.pairwise)
         self.validated = (self.fold >= 0) | (self.fold.max() < 0)
         self.labels = labels[self.validated]
         self._all_labels = labels
-        self._gram: Any = None
+        self._source: Any = None
 
     def votes(self, code: Array) -> Array:
         """Return each validation row's held-out margins (n_rows, n_columns) in units of their size.
@@ -40,49 +42,26 @@ class Trial:
         A column is divided by its mean absolute margin and cut to [-1, 1], so that machines whose
         margins have another scale (probabilities, say) count alike.
         """
-        margins = self._margins(code[self._all_labels])[self.validated]
+        problem = self._problem(code)
+        fitted = fit_machine(problem, clone(self.machine), n_jobs=None, verbose=0)
+        margins = held_out_margins(problem, fitted, self.fold)[self.validated]
         size = np.abs(margins).mean(axis=0)
         return np.clip(margins / np.where(size > 0, size, 1.0), -1.0, 1.0)
 
-    def _margins(self, targets: Array) -> Array:
-        if not (self.fold >= 0).any():
-            return np.asarray(clone(self.machine).fit(self.X, targets).margins(self.X))
-        if hasattr(self.machine, "fit_gram") and hasattr(self.machine, "held_out_margins"):
-            return self._from_gram(targets)
-        return self._fold_by_fold(targets)
+    def _problem(self, code: Array) -> Problem:
+        labels = self._all_labels
+        data = {"X": self.X, "pairwise": self.pairwise, "classes": np.arange(len(code))}
+        return Problem(self._make(code), code, labels, np.ones(len(labels)), **data)
 
-    def _from_gram(self, targets: Array) -> Array:
-        if self._gram is None:
-            self._gram = self.machine.gram(self.X, targets)
-        # a copy: fitting lets go of the rows the Gram matrix was made of
-        fitted = copy.copy(self.machine).fit_gram(self._gram, targets)
-        return np.asarray(fitted.held_out_margins(self._gram, targets, self.fold))
+    def _make(self, code: Array) -> Callable[[], Any]:
+        def source() -> Any:
+            if self._source is None:
+                kernel = can(self.machine, TrainsOnGram)
+                rows = self.X, code[self._all_labels]
+                self._source = clone(self.machine).gram(*rows) if kernel else self.X
+            return self._source
 
-    def _fold_by_fold(self, targets: Array) -> Array:
-        out = np.empty(targets.shape)
-        pairwise = is_pairwise(self.machine)
-        for f in np.unique(self.fold[self.fold >= 0]):
-            train = np.flatnonzero(self.fold != f)
-            test = np.flatnonzero((self.fold == f) | (self.fold < 0))
-            rows = self.X[np.ix_(train, train)] if pairwise else self.X[train]
-            fitted = clone(self.machine).fit(rows, targets[train])
-            new = self.X[np.ix_(test, train)] if pairwise else self.X[test]
-            out[test] = fitted.margins(new)
-        return out
-
-
-def validation_folds(labels: Array, folds: int, rng: np.random.RandomState) -> Array:
-    """Number the rows 0..folds-1, each class spread evenly; -1 for a class's only row."""
-    if folds < 2:
-        raise ValueError(f"folds must be at least 2, got {folds}.")
-    fold = np.full(len(labels), -1)
-    offset = 0
-    for q in range(int(labels.max()) + 1):
-        rows = rng.permutation(np.flatnonzero(labels == q))
-        if len(rows) > 1:
-            fold[rows] = (np.arange(len(rows)) + offset) % folds
-            offset += len(rows)
-    return fold
+        return source
 
 
 class Ridge(BaseEstimator):
@@ -94,7 +73,7 @@ class Ridge(BaseEstimator):
     def __init__(self, penalty: float = 0.01) -> None:
         self.penalty = penalty
 
-    def fit(self, X: Any, targets: Array) -> Ridge:
+    def fit(self, X: Any, targets: Array, sample_weight: Any = None, **threads: Any) -> Ridge:
         used, group = np.unique(targets != 0, axis=1, return_inverse=True)
         self.groups_ = []
         for g, mask in enumerate(used.T):
@@ -108,4 +87,13 @@ class Ridge(BaseEstimator):
         out = np.empty((X.shape[0], sum(len(columns) for columns, _ in self.groups_)))
         for columns, line in self.groups_:
             out[:, columns] = line.predict(X).reshape(len(out), -1)
+        return out
+
+    def held_out_margins(
+        self, X: Any, targets: Array, fold: Array, sample_weight: Any = None, **threads: Any
+    ) -> Array:
+        out = self.margins(X)
+        for f in np.unique(fold[fold >= 0]):
+            train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+            out[test] = clone(self).fit(X[train], targets[train]).margins(X[test])
         return out

@@ -13,10 +13,19 @@ from typing import Any
 
 from sklearn.base import clone
 
-from outcode._checks import lookup
-from outcode.decoders import continuous, coupling, dag, distance, likelihood, loss, reliability
-from outcode.decoders import softmax as shared
-from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
+from outcode._checks import gathered, lookup
+from outcode.decoders import (
+    continuous,
+    coupling,
+    dag,
+    distance,
+    likelihood,
+    loss,
+    reliability,
+    shared,
+    softmax,
+)
+from outcode.decoders.common import Decoder, log_total_exponential, total_loss
 from outcode.decoders.continuous import ContinuousCode
 from outcode.decoders.coupling import BradleyTerry, PairwiseCoupling
 from outcode.decoders.dag import DecisionDAG
@@ -24,7 +33,9 @@ from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, I
 from outcode.decoders.likelihood import Likelihood
 from outcode.decoders.loss import LossBased, LossWeighted
 from outcode.decoders.reliability import DynamicReliability, StaticReliability
+from outcode.decoders.shared import SharedSigmoid
 from outcode.decoders.softmax import Softmax
+from outcode.training import Training
 
 __all__ = [
     "DECODERS",
@@ -41,6 +52,7 @@ __all__ = [
     "LossBased",
     "LossWeighted",
     "PairwiseCoupling",
+    "SharedSigmoid",
     "Softmax",
     "StaticReliability",
     "Training",
@@ -53,11 +65,13 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
     **distance.NAMES,
     **loss.NAMES,
     **likelihood.NAMES,
-    **shared.NAMES,
     **coupling.NAMES,
     **reliability.NAMES,
     **continuous.NAMES,
     **dag.NAMES,
+    **softmax.NAMES,
+    **shared.NAMES,
+    **gathered(__name__, __path__),
 }
 
 

@@ -1,11 +1,9 @@
-"""What every decoder shares: what it may ask for, what it answers, and sums of losses."""
+"""What every decoder shares: what it answers, and sums of losses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -14,47 +12,25 @@ from sklearn.utils import gen_batches
 
 from outcode import losses
 from outcode._checks import Array
+from outcode.saved import Kind, Saved, signs
+from outcode.training import Training
 
 #: Margins beyond this would overflow an exponential: sums are then taken in log form.
 EXP_LIMIT = 300.0
 
 
-@dataclass
-class Training:
-    """What a decoder may ask for when it is fitted, computed only if asked."""
-
-    code: Array
-    labels: Array
-    X: Any
-    machine: Any
-    sample_weight: Array
-    held_out: Callable[[int], Array]
-    source: Callable[[], Any] | None = None
-
-    @property
-    def gram(self) -> Any:
-        """The Gram store of the training rows, None where there is none."""
-        store = None if self.source is None else self.source()
-        return store if hasattr(store, "between") else None
-
-    @cached_property
-    def margins(self) -> Array:
-        """The (n_samples, n_dichotomies) margins on the training rows."""
-        return np.asarray(self.machine.training_margins_)
-
-    def crossfit(self, folds: int) -> Array:
-        """Margins of each row under machines trained without its fold."""
-        return self.held_out(folds)
-
-
-class Decoder(BaseEstimator):
+class Decoder(Saved, BaseEstimator):
     """A way to read a class off the margins.
 
     ``monotone`` says whether its scores are -sum_s L_s(m_qs f_s), the same non-increasing L_s for
-    every class: what the leave-one-out bounds ask for.
+    every class: what the leave-one-out bounds ask for. Folds are held out for it until ``enough``
+    samples have been.
     """
 
+    room = "decoder"
+    saved: ClassVar[Mapping[str, Kind]] = {"code_": signs("n_classes", "n_dichotomies")}
     monotone: bool = False
+    enough: ClassVar[float] = np.inf
 
     def fit(self, training: Training) -> Any:
         """Learn what the decoder needs; the code at least."""

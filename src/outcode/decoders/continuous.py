@@ -10,10 +10,12 @@ import numpy as np
 from outcode import design, kernels
 from outcode import gram as grams
 from outcode._checks import Array, positive
-from outcode.decoders.common import Decoder, Training
+from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.parallel import single_blas
+from outcode.saved import KernelKind, Number, Optional, RowsKind, reals
 from outcode.solvers import spoc as spoc_solver
+from outcode.training import Training
 
 
 class ContinuousCode(Decoder):
@@ -48,6 +50,17 @@ class ContinuousCode(Decoder):
     >>> clf.decoder_.continuous_code_.shape
     (3, 3)
     """
+
+    saved = {
+        **Decoder.saved,
+        "scale_": Number(low=1e-300),
+        "temperature_": Number(low=1e-9),
+        "continuous_code_": Optional(reals("n_classes", "n_dichotomies")),
+        "kernel_": Optional(KernelKind()),
+        "origin_": Optional(reals("n_dichotomies")),
+        "patterns_": Optional(RowsKind("n_patterns", "n_dichotomies")),
+        "dual_coef_": Optional(reals("n_patterns", "n_classes")),
+    }
 
     def __init__(
         self,
@@ -93,6 +106,13 @@ class ContinuousCode(Decoder):
     def proba(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) probabilities; the largest is that of ``scores``."""
         return softmax(self.scores(margins, X), self.temperature_)
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        super().unpack(values)
+        self.origin_ = values["origin_"]
+        needed = ["continuous_code_"] if self.kernel == "linear" else ["kernel_", "patterns_"]
+        if any(values[name] is None for name in needed):
+            raise ValueError(f"{' and '.join(needed)} are missing")
 
     def _fit_kernel(self, H: Array, labels: Array, weight: Array) -> None:
         """Solve Eq. 29 on the margins and keep its support patterns."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,11 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 
-from outcode._checks import Array, lookup
-from outcode.decoders.common import Decoder, Training
+from outcode._checks import Array, lookup, warn
+from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import Sigmoids
 from outcode.parallel import single_blas
+from outcode.training import Training
 
 #: The columns' probabilities are held within [CLIP, 1 - CLIP], and so no class has less.
 CLIP = 1e-12
@@ -185,11 +185,10 @@ def bradley_terry(plus: Array, minus: Array, code: Array, *, max_iter: int = 300
         out[batch], left = _descend(model, *r, max_iter)
         residual = max(residual, left)
     if residual > GRADIENT_FAILED:
-        warnings.warn(
+        warn(
             f"The Bradley-Terry model stopped after {max_iter} steps with a gradient of "
             f"{residual:.2g}.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return out
 

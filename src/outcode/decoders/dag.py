@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array
-from outcode.decoders.common import Decoder, Training
+from outcode.decoders.common import Decoder
+from outcode.saved import signs, wholes
+from outcode.training import Training
 
 
 class DecisionDAG(Decoder):
@@ -28,6 +30,12 @@ class DecisionDAG(Decoder):
     >>> sorted(clf.decision_function(X[:1])[0].tolist())
     [1.0, 2.0, 3.0]
     """
+
+    saved = {
+        **Decoder.saved,
+        "column_": wholes("n_classes", "n_classes", low=-1, high="n_dichotomies"),
+        "sign_": signs("n_classes", "n_classes"),
+    }
 
     def fit(self, training: Training) -> DecisionDAG:
         super().fit(training)

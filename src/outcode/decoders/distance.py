@@ -9,7 +9,10 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array
-from outcode.decoders.common import Decoder, Training, total_loss
+from outcode.decoders.common import Decoder, total_loss
+from outcode.saved import reals
+from outcode.scores import settled
+from outcode.training import Training
 
 
 class Hamming(Decoder):
@@ -49,6 +52,8 @@ class InverseHamming(Decoder):
     row to each codeword (Escalera, Pujol & Radeva 2010).
     """
 
+    saved = {**Decoder.saved, "inverse_": reals("n_classes", "n_classes")}
+
     def fit(self, training: Training) -> InverseHamming:
         super().fit(training)
         between = total_loss(losses.zero_one, self.code_.astype(np.float64), self.code_)
@@ -56,7 +61,7 @@ class InverseHamming(Decoder):
         return self
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        return total_loss(losses.zero_one, margins, self.code_) @ self.inverse_.T
+        return settled(total_loss(losses.zero_one, margins, self.code_) @ self.inverse_.T)
 
 
 NAMES: dict[str, Callable[[], Decoder]] = {

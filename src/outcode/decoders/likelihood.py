@@ -7,7 +7,6 @@ largest of them the winner of the scores is put one unit in the last place ahead
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +15,12 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from outcode._checks import Array, lookup
-from outcode.decoders.common import Decoder, Training
+from outcode._checks import Array, lookup, warn
+from outcode.decoders.common import Decoder
 from outcode.dichotomies import separation
 from outcode.parallel import single_blas
+from outcode.saved import Number, reals
+from outcode.training import Training
 
 #: A f + B is held within this, so that a sum over columns stays finite.
 EXPONENT_LIMIT = 1e300
@@ -136,10 +137,9 @@ def fit_sigmoids(
         fitted[:, s] = fit_sigmoid(margins[used, s], t, weight[used])
     if fitted[2].max() > GRADIENT_FAILED:
         s = int(np.argmax(fitted[2]))
-        warnings.warn(
+        warn(
             f"The sigmoid of column {s} stopped early: a gradient of {fitted[2, s]:.2g} is left.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return fitted[0], fitted[1]
 
@@ -195,9 +195,19 @@ class Sigmoids(Decoder):
     of a code.
     """
 
+    saved = {
+        **Decoder.saved,
+        "slope_": reals("n_dichotomies", high=0.0),
+        "offset_": reals("n_dichotomies"),
+        "temperature_": Number(low=1e-9),
+    }
     folds: int
     temperature: bool | None
     targets: str = "smoothed"
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        super().unpack(values)
+        self.check_code(self.code_)
 
     def fit(self, training: Training) -> Any:
         """Fit a sigmoid per column on held-out margins, and the temperature if asked."""

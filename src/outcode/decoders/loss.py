@@ -9,7 +9,9 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array, lookup
-from outcode.decoders.common import Decoder, Training, log_total_exponential, total_loss
+from outcode.decoders.common import Decoder, log_total_exponential, total_loss
+from outcode.saved import reals
+from outcode.training import Training
 
 
 class LossBased(Decoder):
@@ -36,6 +38,10 @@ class LossBased(Decoder):
             return -log_total_exponential(margins, self.code_)
         return -total_loss(self.loss_, margins, self.code_)
 
+    def unpack(self, values: dict[str, Any]) -> None:
+        super().unpack(values)
+        self.loss_ = lookup(losses.LOSSES, self.loss, "loss")
+
 
 class LossWeighted(Decoder):
     """d(m_q, f) = sum_s w_qs L(m_qs f_s), with w_qs the accuracy of column s on class q.
@@ -44,6 +50,8 @@ class LossWeighted(Decoder):
     where the code is 0; the weights of a class sum to one, and are equal over its columns when it
     has no correct one (Escalera, Pujol & Radeva 2010). ``loss`` is "linear" or "exponential".
     """
+
+    saved = {**Decoder.saved, "weights_": reals("n_classes", "n_dichotomies", low=0.0)}
 
     def __init__(self, loss: str = "linear") -> None:
         self.loss = loss

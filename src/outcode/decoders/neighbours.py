@@ -18,9 +18,11 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import ThreadpoolController
 
+from outcode import kernels
 from outcode._checks import Array
-from outcode.decoders.common import Training
+from outcode.saved import KernelKind, Matrix, Optional, RowsKind, Saved, reals, set_attributes
 from outcode.solvers.svm.loops import compiled
+from outcode.training import Training
 
 #: Distances closer than this share of their size are equal: what rounding leaves of a tie.
 TIE = 1e-12
@@ -32,12 +34,14 @@ PIECE = 512
 SHARE = 8
 
 
-class Space:
+class Space(Saved):
     """Where neighbours are near: the exact nearest of ``size`` training rows, ties settled.
 
     A space makes rows ready, and proposes candidates whose distances it has measured.
     """
 
+    room = "space"
+    bare = True
     size: int
 
     def ready(self, X: Any) -> Any:
@@ -84,6 +88,11 @@ class Space:
 class InputSpace(Space):
     """|x - z|^2: candidates from scikit-learn, measured again by differences."""
 
+    saved = {
+        "rows": Matrix("n_neighbours", "n_features"),
+        "origin": Optional(reals("n_features")),
+    }
+
     def __init__(self, X: Any) -> None:
         self.size = X.shape[0]
         self.sparse = sparse.issparse(X)
@@ -95,6 +104,13 @@ class InputSpace(Space):
         if self.sparse:
             return sparse.csr_matrix(X)
         return np.ascontiguousarray((X.toarray() if sparse.issparse(X) else X) - self.origin)
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        self.rows, self.origin = values["rows"], values["origin"]
+        self.size, self.sparse = self.rows.shape[0], sparse.issparse(self.rows)
+        if self.sparse == (self.origin is not None):
+            raise ValueError("dense rows have an origin, sparse ones have none")
+        self.index = NearestNeighbors(algorithm="brute").fit(self.rows)
 
     def numbers(self, tried: int) -> int:
         return tried * (1 + (self.rows.nnz if self.sparse else self.rows.size) // self.size)
@@ -127,18 +143,30 @@ class InputSpace(Space):
 class KernelSpace(Space):
     """K(x, x) + K(z, z) - 2 K(x, z), less its first term, which is the same for all z."""
 
+    saved = {
+        "diagonal": reals("n_neighbours"),
+        "kernel": KernelKind(),
+        "rows": RowsKind("n_neighbours", "n_features"),
+        "origin": Optional(reals("n_features")),
+    }
+
     def __init__(self, training: Training, kept: Array) -> None:
         machine = training.machine
         self.size, self.kept = len(kept), kept
         self.diagonal = machine.gram_diagonal_[kept]
-        self.kernel = machine.kernel_
-        if self.kernel is not None:
-            self.origin = machine.origin_
+        self.kernel, self.origin = machine.kernel_, machine.origin_
+        self.rows = kernels.Rows(kept, np.zeros(len(kept)))
+        if not self.kernel.given:
             self.rows = self.kernel.prepare(training_rows(training)[kept], self.origin)
 
+    def unpack(self, values: dict[str, Any]) -> None:
+        set_attributes(self, values)
+        self.origin, self.size = values["origin"], len(self.diagonal)
+        if self.kernel.given != (np.ndim(self.rows.values) == 1):
+            raise ValueError("neighbours have a kernel and rows, or places among the training rows")
+        self.kept = self.rows.values if self.kernel.given else np.arange(self.size)
+
     def ready(self, X: Any) -> Any:
-        if self.kernel is None:
-            return np.asarray(X, dtype=np.float64)[:, self.kept]
         return np.asarray(self.kernel.block(self.kernel.prepare(X, self.origin), self.rows))
 
     def ready_training(self, training: Training, index: Array) -> Any:

@@ -16,15 +16,17 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array, lookup
-from outcode.decoders.common import Decoder, Training, total_loss
+from outcode.capabilities import HasNorms, HasObjective, require
+from outcode.decoders.common import Decoder, total_loss
 from outcode.decoders.neighbours import TIE, InputSpace, KernelSpace, Space, training_rows
+from outcode.dichotomies import own_entries
 from outcode.parallel import single_blas, thread_map
+from outcode.saved import Part, Whole, reals, signs
 from outcode.solvers.svm.loops import compiled
+from outcode.training import Training
 
 #: Values of k tried when none is given.
 NEIGHBOURS = (1, 3, 5, 9, 15, 25)
-#: Kernels whose feature space orders neighbours as the input space does.
-EUCLIDEAN = frozenset({"linear", "rbf"})
 
 
 class Reliability(Decoder):
@@ -64,9 +66,11 @@ class StaticReliability(Reliability):
     [0.97, 0.75, 0.8]
     """
 
+    saved = {**Decoder.saved, "reliabilities_": reals("n_dichotomies", low=0.0, high=1.0)}
+
     def fit(self, training: Training) -> StaticReliability:
         super().fit(training)
-        _require(training.machine, type(self).__name__, "objective_", "C")
+        require(training.machine, HasObjective, type(self).__name__)
         self.reliabilities_ = np.exp(-training.machine.objective_ / box_sums(training))
         return self
 
@@ -113,6 +117,16 @@ class DynamicReliability(Reliability):
     (2, 3)
     """
 
+    saved = {
+        **Decoder.saved,
+        "k_": Whole(1),
+        "norm_part_": reals("n_dichotomies", low=0.0),
+        "weight_": reals("n_neighbours", low=1e-300),
+        "side_": signs("n_neighbours", "n_dichotomies"),
+        "hinge_": reals("n_neighbours", "n_dichotomies", low=0.0),
+        "search_": Part(("space",)),
+    }
+
     def __init__(self, k: int | None = None, space: str = "input") -> None:
         self.k = k
         self.space = space
@@ -120,7 +134,7 @@ class DynamicReliability(Reliability):
     def fit(self, training: Training) -> DynamicReliability:
         super().fit(training)
         machine = training.machine
-        _require(machine, type(self).__name__, "norm2_", "dual_coef_", "training_margins_", "C")
+        require(machine, HasNorms, type(self).__name__)
         _check_count(self.k)
         kept = np.flatnonzero(training.sample_weight > 0)
         self.search_ = lookup(SPACES, self.space, "space")(training, kept)
@@ -167,6 +181,12 @@ class DynamicReliability(Reliability):
         if len(open_):
             winner[open_] = super().best(margins[open_], X[open_])
         return winner
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        super().unpack(values)
+        self.errors_ = {}
+        if self.search_.size != len(self.weight_):
+            raise ValueError("there are not as many neighbours as weights")
 
     def _local(self, margins: Array, neighbours: Array, k: int) -> Array:
         """Return Eq. 12 from the (n_samples, count) nearest rows, the nearest first."""
@@ -234,21 +254,11 @@ def _linear_scores(weighted: Array, margins: Array, code: Array) -> Array:
 
 def _winner(weighted: Array, margins: Array, code: Array) -> Array:
     """Return the class with the largest sum; among equals the largest sum of margins."""
-    own = _distinct(code)
+    own = own_entries(code)
     sums, size = weighted @ own.T, np.abs(weighted) @ np.abs(own).T
     slack = np.finfo(np.float64).eps * np.count_nonzero(own, axis=1).max() * size
     equal = sums + slack >= (sums - slack).max(axis=1, keepdims=True)
     return np.where(equal, margins @ own.T, -np.inf).argmax(axis=1)
-
-
-def _distinct(code: Array) -> Array:
-    """Return the code less each column's commonest entry, which adds the same to all classes.
-
-    For one-against-all this is twice the identity: a sum then is one term and keeps its digits.
-    """
-    signs = np.array([-1, 0, 1])
-    commonest = signs[(code[:, :, None] == signs).sum(axis=0).argmax(axis=1)]
-    return (code - commonest).astype(np.float64)
 
 
 def lightest(weight: Array, k: int) -> int:
@@ -292,7 +302,7 @@ def _without(neighbours: Array, own: Array) -> Array:
 
 
 def _input_space(training: Training, kept: Array) -> Space:
-    if getattr(training.machine, "kernel", None) == "precomputed":
+    if training.machine.kernel_.given:
         raise ValueError(
             "A precomputed kernel leaves no rows whose distance in the input space could be "
             "measured: use DynamicReliability(space='kernel')."
@@ -301,21 +311,9 @@ def _input_space(training: Training, kept: Array) -> Space:
 
 
 def _kernel_space(training: Training, kept: Array) -> Space:
-    machine = training.machine
-    _require(machine, "DynamicReliability(space='kernel')", "kernel_", "gram_diagonal_")
-    if str(machine.kernel) in EUCLIDEAN:
+    if training.machine.kernel_.as_near:
         return InputSpace(training_rows(training)[kept])
     return KernelSpace(training, kept)
-
-
-def _require(machine: Any, decoder: str, *names: str) -> None:
-    missing = [name for name in names if not hasattr(machine, name)]
-    if missing:
-        owner = type(getattr(machine, "estimator", machine)).__name__
-        raise ValueError(
-            f"{decoder} measures how well a support vector machine solved its problem, but "
-            f"{owner} has no {', '.join(missing)}: use machine='svm', or another decoder."
-        )
 
 
 def _check_count(k: Any) -> None:

@@ -1,204 +1,110 @@
-"""One sigmoid for all columns, and one temperature: two numbers that cannot overfit.
-
-The functions take a stack of margins (n_settings, n_samples, n_dichotomies), so that a search
-calibrates all its settings in the same few array operations.
-"""
+"""Classes by the margins of their own columns, with probabilities by one temperature."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 
-from outcode._checks import Array, positive
-from outcode.decoders.common import Decoder, Training
-from outcode.decoders.likelihood import softmax
+from outcode._checks import Array
+from outcode.decoders.common import Decoder
+from outcode.decoders.likelihood import fit_temperature, softmax
+from outcode.dichotomies import own_entries
 from outcode.parallel import single_blas
-
-#: Newton steps at most, and the relative step at which they stop.
-STEPS, STOP = 50, 1e-6
-#: The slope and 1 / T are sought between these.
-LIMITS = 1e-4, 1e4
-#: Exponents are held within this, so that no exponential overflows.
-LARGEST = 700.0
+from outcode.saved import Number, Optional, Part
+from outcode.scores import settled
+from outcode.training import Training
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """What held-out margins say of each setting.
-
-    ``slope``, ``inverse_temperature``, ``loss`` (n_settings,): A, b = 1 / T and the smoothed log
-    loss there; ``scores`` (n_settings, n_samples, n_classes); ``row_loss`` (n_settings, n_samples)
-    """
-
-    slope: Array
-    inverse_temperature: Array
-    loss: Array
-    scores: Array
-    row_loss: Array
-
-
-def calibrate(
-    margins: Array, code: Array, labels: Array, weight: Array, stop: float = STOP
-) -> Calibration:
-    """Fit the slope and the temperature of every setting.
-
-    Parameters
-    ----------
-    margins : (n_settings, n_samples, n_dichotomies) on rows the machines were not trained on
-    code : (n_classes, n_dichotomies)
-    labels, weight : (n_samples,)
-    """
-    slope = shared_slope(margins, code[labels], weight, stop)
-    scores = codeword_scores(margins, code, slope)
-    return Calibration(slope, *temperatures(scores, labels, weight, stop))
-
-
-def shared_slope(margins: Array, signs: Array, weight: Array, stop: float = STOP) -> Array:
-    """Fit P(O_s = m | f_s) = 1 / (1 + exp(-A m f_s)), the same A > 0 for every column.
-
-    Problem    min_A  sum_i w_i sum_{s: t_is != 0} (1 - e) l(A t_is f_is) + e l(-A t_is f_is),
-               l(z) = log(1 + exp(-z)), e = 1 / (W + 2), W the sum of the weights: without e
-               separable margins have no finite optimum
-    Algorithm  Newton within a bracket; the problem is convex in A
-
-    Parameters
-    ----------
-    margins : (n_settings, n_samples, n_dichotomies)
-    signs : (n_samples, n_dichotomies) code[labels]
-    weight : (n_samples,)
-    """
-    rows, columns = np.nonzero(signs)
-    z = margins[:, rows, columns] * signs[rows, columns]
-    w, rest = weight[rows] / weight.sum(), 1.0 / (weight.sum() + 2.0)
-
-    def slopes(A: Array) -> tuple[Array, Array]:
-        p = 1.0 / (1.0 + np.exp(np.clip(A[:, None] * z, -LARGEST, LARGEST)))  # P(-1) of each cell
-        return (z * (rest - p)) @ w, (z * z * p * (1.0 - p)) @ w
-
-    return _root(slopes, np.full(len(margins), 3.0), stop)
-
-
-def codeword_scores(margins: Array, code: Array, slope: Array) -> Array:
-    """Return sum_{s: m_qs != 0} log P(O_s = m_qs | f_s), (n_settings, n_samples, n_classes).
-
-    With log P(-1) = log P(+1) - A f. Over the one-vs-all code this is A f_q and a constant.
-    """
-    z = slope[:, None, None] * margins
-    plus = np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
-    return np.asarray(plus @ np.abs(code.T.astype(np.float64)) - z @ (code.T < 0).astype(float))
-
-
-def temperatures(
-    scores: Array, labels: Array, weight: Array, stop: float = STOP
-) -> tuple[Array, Array, Array, Array]:
-    """Fit p proportional to exp(b scores); return b, the log loss, the scores and its rows.
-
-    The true class counts for 1 - e and the others share e = 1 / (W + 2), so that rows that are all
-    right give a finite b, and a log loss that says how many rows there were.
-    """
-    n, n_classes = scores.shape[1:]
-    w, rest = weight / weight.sum(), 1.0 / (weight.sum() + 2.0)
-    Z = scores - scores.max(axis=2, keepdims=True)
-    own = Z[:, np.arange(n), labels]
-    aim = (1.0 - rest) * own + rest * (Z.sum(axis=2) - own) / max(n_classes - 1, 1)
-
-    def slopes(b: Array) -> tuple[Array, Array]:
-        p = np.exp(b[:, None, None] * Z)
-        total = p.sum(axis=2)
-        p *= Z
-        mean = p.sum(axis=2) / total
-        p *= Z
-        return (mean - aim) @ w, (p.sum(axis=2) / total - mean**2) @ w
-
-    b = _root(slopes, np.ones(len(Z)), stop)
-    row_loss = np.log(np.exp(b[:, None, None] * Z).sum(axis=2)) - b[:, None] * aim
-    return b, row_loss @ w, scores, row_loss
-
-
-def _root(slopes: Callable[[Array], tuple[Array, Array]], start: Array, stop: float) -> Array:
-    """Return where the derivatives of convex functions vanish: Newton within brackets."""
-    x, low, high = start, np.full_like(start, LIMITS[0]), np.full_like(start, LIMITS[1])
-    for _ in range(STEPS):
-        first, second = slopes(x)
-        low, high = np.where(first < 0, x, low), np.where(first < 0, high, x)
-        new = x - first / np.maximum(second, 1e-300)
-        new = np.where((low < new) & (new < high), new, np.sqrt(low * high))
-        if np.all(np.abs(new - x) <= stop * x):
-            return new
-        x = new
-    return x
+def _has_folds(decoder: Softmax) -> bool:
+    if decoder.folds is None:
+        raise AttributeError(
+            "folds=None fits no probabilities: give a number of folds before fitting."
+        )
+    return True
 
 
 class Softmax(Decoder):
-    """Probability of each codeword under one sigmoid for all columns, and one temperature.
+    """Score a class by its own columns, and turn scores into probabilities by one temperature.
 
-    scores_q = sum_{s: m_qs != 0} log P(O_s = m_qs | f_s) with P(O_s = m | f_s) = 1 / (1 + exp(-A m
-    f_s)), probabilities proportional to exp(scores / T). A and T are fitted on held-out margins.
-    Over the one-vs-all code this is the softmax of the margins, with one temperature.
+    score_q = sum_s D_qs f_s, with D the code less the commonest entry of each column, halved: with
+    one-vs-all (and machines that learn all classes at once) the margin of the class itself, f_q.
+    It orders the classes as linear loss-based decoding does. The probabilities are proportional to
+    exp(score_q / T) (temperature scaling, Guo et al. 2017), with T fitted on held-out margins.
 
     Parameters
     ----------
-    folds : how many folds the held-out margins come from
-    slope, temperature : A and T where they are known already; None fits both
+    folds : int or None
+        How many folds the held-out margins come from; folds are held out until 2,000 samples
+        have been. None fits no probabilities, and no machine is trained for them.
+    decoder : Decoder or None
+        Another decoder whose scores are used instead, which so gets probabilities.
 
     Attributes
     ----------
-    slope_ : A
-    temperature_ : T
+    temperature_ : float
+        T.
 
     Examples
     --------
     >>> from outcode import OutputCodeClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> clf = OutputCodeClassifier("ovo", "ls", "softmax").fit(X, y)
-    >>> clf.predict_proba(X[:1]).argmax(axis=1) == clf.predict(X[:1])
-    array([ True])
+    >>> clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X, y)
+    >>> bool((clf.decision_function(X) == clf.margins(X)).all())
+    True
+    >>> clf.predict_proba(X).shape
+    (150, 3)
     """
 
-    monotone = True
+    saved = {
+        **Decoder.saved,
+        "temperature_": Optional(Number(low=1e-9)),
+        "decoder_": Optional(Part(("decoder",))),
+    }
 
-    def __init__(
-        self, folds: int = 3, *, slope: float | None = None, temperature: float | None = None
-    ) -> None:
+    enough = 2000
+
+    def __init__(self, folds: int | None = 5, decoder: Decoder | None = None) -> None:
         self.folds = folds
-        self.slope = slope
-        self.temperature = temperature
+        self.decoder = decoder
+
+    @property
+    def monotone(self) -> bool:  # type: ignore[override]  # here it depends on the decoder
+        """Whether its scores, or those of the other decoder, are a sum of falling losses."""
+        return self.decoder is None or self.decoder.monotone
 
     def fit(self, training: Training) -> Softmax:
         super().fit(training)
-        if self.slope is not None and self.temperature is not None:
-            self.slope_ = positive(self.slope, "slope")
-            self.temperature_ = positive(self.temperature, "temperature")
-            return self
-        margins = training.crossfit(self.folds)
-        weight = scored(training.labels, training.sample_weight)
-        with single_blas():
-            found = calibrate(margins[None], self.code_, training.labels, weight)
-        self.slope_ = float(found.slope[0])
-        self.temperature_ = 1.0 / float(found.inverse_temperature[0])
+        self.decoder_ = None if self.decoder is None else clone(self.decoder).fit(training)
+        if self.folds is not None:
+            scores = self.scores(training.crossfit(self.folds), training.X)
+            held = training.was_held_out(self.folds)
+            args = scores[held], training.labels[held], training.sample_weight[held]
+            self.temperature_ = fit_temperature(*args) if held.any() else 1.0
         return self
 
     def scores(self, margins: Array, X: Any = None) -> Array:
+        if self.decoder_ is not None:
+            return np.asarray(self.decoder_.scores(margins, X))
+        own = own_entries(self.code_) / 2.0
+        margins = np.asarray(margins, dtype=np.float64)
+        if np.array_equal(own, np.eye(len(own))):
+            return margins
         with single_blas():
-            return codeword_scores(margins[None], self.code_, np.array([self.slope_]))[0]
+            return settled(margins @ own.T)
 
+    def unpack(self, values: dict[str, Any]) -> None:
+        super().unpack(values)
+        self.decoder_ = values["decoder_"]
+
+    @available_if(_has_folds)
     def proba(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) probabilities; the largest is that of ``scores``."""
         return softmax(self.scores(margins, X), self.temperature_)
-
-
-def scored(labels: Array, weight: Array) -> Array:
-    """Return the weights of the rows that can be predicted when they are left out.
-
-    A class's only row cannot: it counts for nothing, unless all classes are like that.
-    """
-    counts = np.bincount(labels[weight > 0], minlength=labels.max() + 1)
-    known = np.where(counts[labels] > 1, weight, 0.0)
-    return known if known.any() else weight
 
 
 NAMES: dict[str, Callable[[], Decoder]] = {"softmax": Softmax}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from outcode._checks import Array, lookup, positive
+from outcode._checks import Array, lookup, positive, warn
 from outcode.design.linear import linear
 from outcode.design.problem import DUAL_NORM, ContinuousDesign, Data, problem
 from outcode.design.quadratic import ball, quadratic
@@ -68,9 +67,8 @@ def solve(data: Data, norm: str, beta: float, radius: float | None) -> Continuou
     else:
         found = linear(data, norm, beta, radius)
     if found.gap > GAP:
-        warnings.warn(
+        warn(
             f"The continuous code stopped early: its duality gap is {found.gap:.2g}.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     return found

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from outcode import gram as grams
 from outcode._checks import Array, lookup
+from outcode.capabilities import HasRelation, HasWeightProducts, can, require
 from outcode.displays.common import Display, mark, mark_x, mark_y, pandas, with_code
-from outcode.parallel import single_blas
 
 
 @dataclass
@@ -42,7 +41,7 @@ class RelationDisplay(Display):
     ) -> RelationDisplay:
         """Take the relation matrix of joint machines; of other kernel machines the correlation."""
         machine = with_code(clf)[0].machine_
-        kind = kind or ("relation" if hasattr(machine, "relation_") else "correlation")
+        kind = kind or ("relation" if can(machine, HasRelation) else "correlation")
         return cls(lookup(KINDS, kind, "kind")(machine), kind)
 
     def frame(self) -> Any:
@@ -65,33 +64,15 @@ class RelationDisplay(Display):
         mark(ax, "column", "column", TITLES[self.kind])
 
 
-def weight_products(machine: Any) -> Array:
-    """Return W'W = A'KA, (n_dichotomies, n_dichotomies), of kernel machines."""
-    rows = getattr(machine, "support_rows_", None)
-    if rows is None:
-        raise ValueError(
-            f"The weight vectors of {type(machine).__name__} are not at hand: the correlation "
-            f"needs a kernel machine with a kernel other than 'precomputed'."
-        )
-    coef, total = machine.dual_coef_[machine.pooled_], np.zeros((len(machine.bias_),) * 2)
-    with single_blas():
-        for cut in grams.cross_blocks(len(rows), len(rows)):
-            total += coef[cut].T @ (machine.kernel_.block(rows[cut], rows) @ coef)
-    return (total + total.T) / 2.0
-
-
 def _correlation(machine: Any) -> Array:
-    products = weight_products(machine)
+    require(machine, HasWeightProducts, "The correlation of the columns")
+    products = machine.weight_products()
     length = np.sqrt(np.maximum(products.diagonal(), np.finfo(float).tiny))
     return np.clip(products / np.outer(length, length), -1.0, 1.0)
 
 
 def _relation(machine: Any) -> Array:
-    if not hasattr(machine, "relation_"):
-        raise ValueError(
-            f"{type(machine).__name__} learns its columns one by one and has no relation matrix: "
-            f"use machine='jcl', or kind='correlation'."
-        )
+    require(machine, HasRelation, "The relation of the columns")
     matrix: Array = machine.relation_
     return matrix
 

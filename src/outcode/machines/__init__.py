@@ -2,9 +2,10 @@
 
 A machine has ``fit(X, targets)`` and ``margins(X)``. A kernel machine also works on a Gram store,
 which all its columns share: ``gram(X, targets)``, ``fit_gram(gram, targets)``,
-``margins_gram(cross)`` and ``held_out_margins(gram, ...)``. Any scikit-learn binary classifier is a
-machine too, cloned once per column by :class:`Bank`. To add one, write it in a file of its own
-and enter its name in the table below.
+``margins_gram(cross)`` and ``held_out_margins(gram, ...)``. :mod:`outcode.capabilities` writes down
+what else a machine can do. Any scikit-learn binary classifier is a machine too, cloned once per
+column by :class:`Bank`. To add one, write it in a file of its own in this folder, with its short
+name in the file's ``NAMES``: it is found there.
 """
 
 from __future__ import annotations
@@ -14,27 +15,39 @@ from typing import Any
 from sklearn.base import clone, is_classifier
 from sklearn.utils import InputTags, get_tags
 
-from outcode._checks import lookup
+from outcode._checks import gathered, lookup
+from outcode.machines import crammer_singer, joint, least_squares, single_binary, svm
 from outcode.machines.bank import Bank
 from outcode.machines.common import Machine
+from outcode.machines.crammer_singer import CrammerSinger
 from outcode.machines.joint import Joint
 from outcode.machines.kernel import KernelMachine
 from outcode.machines.least_squares import LeastSquares
+from outcode.machines.single_binary import SingleBinary
 from outcode.machines.svm import SVM
 
 __all__ = [
     "MACHINES",
     "SVM",
     "Bank",
+    "CrammerSinger",
     "Joint",
     "KernelMachine",
     "LeastSquares",
     "Machine",
+    "SingleBinary",
     "input_tags",
     "resolve",
 ]
 
-MACHINES: dict[str, type[Machine]] = {"svm": SVM, "ls": LeastSquares, "jcl": Joint}
+MACHINES: dict[str, type[Machine]] = {
+    **svm.NAMES,
+    **least_squares.NAMES,
+    **joint.NAMES,
+    **crammer_singer.NAMES,
+    **single_binary.NAMES,
+    **gathered(__name__, __path__),
+}
 
 
 def input_tags(machine: Any) -> Any:

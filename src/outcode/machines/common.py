@@ -8,10 +8,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from outcode._checks import Array
+from outcode.saved import Saved
 
 
-class Machine(BaseEstimator):
+class Machine(Saved, BaseEstimator):
     """Binary machines, one per column of a code, trained together."""
+
+    room = "machine"
 
     def fit(
         self,
@@ -33,10 +36,20 @@ class Machine(BaseEstimator):
         """Return the weight of each row once the machine's own class weights are in."""
         return sample_weight
 
+    def setting(self, gamma: float | None, C: float | None) -> dict[str, float]:
+        """Return the parameters that give the kernel this gamma and the errors this cost."""
+        given = {"gamma": gamma, "C": C}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of errors as it stands, None for a machine that has none."""
+        return getattr(self, "C", None)
+
 
 def as_targets(targets: Any, n_samples: int) -> Array:
     targets = np.asarray(targets)
-    if targets.ndim != 2 or len(targets) != n_samples or not np.isin(targets, (-1, 0, 1)).all():
+    if targets.ndim != 2 or len(targets) != n_samples or np.any(np.sign(targets) != targets):
         raise ValueError(
             f"targets must be a ({n_samples}, n_dichotomies) matrix of +1, -1 and 0, got shape "
             f"{targets.shape}."

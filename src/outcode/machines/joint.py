@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from outcode import gram as grams
 from outcode import kernels
-from outcode._checks import Array, lookup, positive, row_weights
+from outcode._checks import Array, lookup, positive, row_weights, warn
 from outcode.machines.common import as_targets, check_signs
-from outcode.machines.kernel import KernelMachine, _as_rows
+from outcode.machines.expansion import as_rows
+from outcode.machines.kernel import KernelMachine, as_store
 from outcode.machines.least_squares import _products
 from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
+from outcode.saved import reals
 from outcode.solvers import jcl as joint
 
 #: A relative residual of the linear system beyond this is said in a warning.
@@ -27,6 +29,7 @@ RESIDUAL_LIMIT = 1e-5
 BYTES_PER_ENTRY = 24
 
 
+@dataclass(eq=False, repr=False)
 class Joint(KernelMachine):
     """Least-squares machines of all columns and the relation between them ([LZCX16] JCL).
 
@@ -79,57 +82,34 @@ class Joint(KernelMachine):
     [[0.5, -0.5], [-0.5, 0.5]]
     """
 
-    def __init__(
-        self,
-        lambda1: float = 1e-4,
-        lambda2: float = 1e-4,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        solver: str = "splitting",
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        max_memory: float | None = None,
-        dtype: Any = None,
-    ) -> None:
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_memory = max_memory
-        self.dtype = dtype
+    kernel: Any = field(default="rbf", kw_only=True)
+    gamma: float | str = field(default="scale", kw_only=True)
+    lambda1: float = 1e-4
+    lambda2: float = 1e-4
+    solver: str = field(default="splitting", kw_only=True)
+    max_iter: int = field(default=1000, kw_only=True)
+    tol: float = field(default=1e-3, kw_only=True)
+
+    saved = {
+        **KernelMachine.saved,
+        "relation_": reals("n_dichotomies", "n_dichotomies"),
+    }
 
     def gram(
         self, X: Any, targets: Any, sample_weight: Any = None, *, n_jobs: int | None = None
     ) -> grams.Gram:
         """Return the Gram store; of a linear kernel with few features only the rows are kept."""
-        if self.kernel == "precomputed":
-            return super().gram(X, targets, sample_weight, n_jobs=n_jobs)
-        X = _as_rows(X)
-        if self.kernel == "linear" and X.shape[1] < X.shape[0]:
-            self.kernel_ = kernels.Linear()
+        kind = kernels.named(self.kernel)
+        if kind.linear and (X := as_rows(X)).shape[1] < X.shape[0]:
             # the biases absorb any shift, and centred rows leave less to cancel
-            self.origin_ = None if sparse.issparse(X) else X.mean(axis=0)
-            self.rows_ = self.kernel_.prepare(X, self.origin_)
-            return grams.RowGram(self.kernel_, self.rows_, np.float64, 0.0, None)
-        self._check_memory(X.shape[0], np.count_nonzero(targets, axis=0))
-        weight = row_weights(sample_weight, X.shape[0])
-        self.kernel_ = kernels.resolve(
-            self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0, weight=weight
-        )
-        self.origin_ = self.kernel_.origin(X)
-        self.rows_ = self.kernel_.prepare(X, self.origin_)
-        dtype = np.dtype(self.dtype or np.float64)
-        return grams.DenseGram(grams.gram_matrix(self.kernel_, self.rows_, dtype, n_jobs))
+            return grams.features(X, None if sparse.issparse(X) else X.mean(axis=0))
+        return super().gram(X, targets, sample_weight, n_jobs=n_jobs)
+
+    def value_type(self, n: int) -> np.dtype[Any]:
+        return np.dtype(self.dtype or np.float64)
+
+    def row_order(self, targets: Array) -> Array | None:
+        return None
 
     def fit_gram(
         self,
@@ -142,7 +122,7 @@ class Joint(KernelMachine):
         start: Any = None,
     ) -> Joint:
         """Train all columns on a Gram matrix or store; ``start`` is of no use here."""
-        gram = self.as_store(gram)
+        gram = as_store(gram)
         problem = self.factorise(gram, targets, sample_weight)
         self.fit_factorised(problem, gram, targets, n_jobs=n_jobs)
         _warn_unconverged(self)
@@ -153,7 +133,7 @@ class Joint(KernelMachine):
 
         ``gram`` is a store of :meth:`gram`, or a matrix.
         """
-        gram = self.as_store(gram)
+        gram = as_store(gram)
         targets = as_targets(targets, len(gram))
         weight = row_weights(sample_weight, len(gram))
         check_signs(targets, weight)
@@ -176,7 +156,7 @@ class Joint(KernelMachine):
             found = self._solve(problem)
             self._expand(found.round.W, problem, gram, targets, n_jobs)
             self._certify(found, problem, targets)
-        self.pool(np.ones_like(targets), np.float64)  # every column sums over all rows
+        self.expand(gram, np.ones_like(targets))  # every column sums over all rows
         return self
 
     def held_out_margins(
@@ -194,7 +174,7 @@ class Joint(KernelMachine):
         ``fold`` (n_samples,) numbers the folds, -1 for a row that is never left out. Each fold is
         a training of its own.
         """
-        gram = self.as_store(gram)
+        gram = as_store(gram)
         targets, weight = as_targets(targets, len(gram)), row_weights(sample_weight, len(gram))
         out = np.empty(targets.shape)
         numbers = np.unique(fold)
@@ -276,22 +256,21 @@ class Joint(KernelMachine):
         self.norm2_ = (last.W**2).sum(axis=0)
         self._coupling = last.coupling
 
-    def _check_memory(self, n: int, used: Array) -> None:
-        """Refuse what does not fit; ``used`` is the number of rows of each column."""
-        own = 0 if (used == n).all() else 8 * int(n**2 + (used.astype(np.int64) ** 2).sum())
-        needed = BYTES_PER_ENTRY * n**2 + own
-        budget = grams.free_memory() / 2 if self.max_memory is None else float(self.max_memory)
-        if needed > budget:
-            raise ValueError(
-                f"The kernel matrix of {n:,} rows and its decompositions need "
-                f"{needed / 2**30:.2f} GiB, more than the {budget / 2**30:.2f} GiB of max_memory: "
-                f"raise max_memory, use fewer rows, kernel='linear', or machine='svm'."
-            )
+    def check_memory(self, n: int, targets: Array) -> None:
+        """Raise an error if the kernel matrix and its decompositions do not fit in memory."""
+        used = np.count_nonzero(targets, axis=0).astype(np.int64)
+        own = 0 if (used == n).all() else 8 * int(n**2 + (used**2).sum())
+        grams.require_memory(
+            BYTES_PER_ENTRY * n**2 + own,
+            self.max_memory,
+            f"Decomposing the kernel matrix of {n:,} rows",
+            "raise max_memory, use fewer rows, kernel='linear', or machine='svm'",
+        )
 
 
 def _features(gram: Any) -> Array:
     """Return the dense rows of a store on a linear kernel."""
-    if not isinstance(gram.kernel, kernels.Linear):
+    if not gram.kernel.linear:
         raise ValueError(
             "Joint machines need the whole kernel matrix in memory: raise max_memory, use fewer "
             "rows, or use machine='svm'."
@@ -310,16 +289,17 @@ def _gram_products(gram: grams.Gram, coef: Array, n_jobs: int | None) -> Array:
 
 def _warn_unconverged(machine: Joint) -> None:
     if machine.gap_ > machine.tol:
-        warnings.warn(
+        warn(
             f"The {machine.solver} stopped early, at most "
             f"{100 * machine.gap_:.2g} % above the optimum (tol={machine.tol:g}): raise max_iter.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     if machine.residual_ > RESIDUAL_LIMIT:
-        warnings.warn(
+        warn(
             f"The linear system is solved to a relative residual of {machine.residual_:.2g} only: "
             f"use a larger lambda1, scale the features, or ask for dtype='float64'.",
             ConvergenceWarning,
-            stacklevel=3,
         )
+
+
+NAMES = {"jcl": Joint}

@@ -1,56 +1,56 @@
-"""Kernel machines: one Gram store for training, one product over pooled support rows to predict."""
+"""Kernel machines: what they share in training, on one Gram store for all columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils import check_array, compute_class_weight
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import compute_class_weight
 
 from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array, row_weights
-from outcode.machines.common import Machine
-from outcode.parallel import single_blas, thread_map
+from outcode.machines.expansion import Expansion, as_rows, class_order
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Support rows ``start:stop`` that all take part in the same columns."""
+@dataclass(eq=False, repr=False)
+class KernelParameters:
+    """The parameters that all kernel machines share, and classifiers made of one.
 
-    start: int
-    stop: int
-    columns: Any
-    coef: Array
-
-
-class KernelMachine(Machine):
-    """A machine whose margins are ``cross @ dual_coef + bias``, on a Gram store shared by columns.
-
-    A subclass has the kernel parameters ``kernel``, ``gamma``, ``degree``, ``coef0``,
-    ``class_weight``, ``max_memory`` and ``dtype``, and defines ``fit_gram``, which sets
-    ``dual_coef_`` (n_samples, n_dichotomies) and ``bias_`` and then calls ``pool``.
+    Parameters
+    ----------
+    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function
+    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
+    degree, coef0 : of the polynomial and the sigmoid kernel
+    class_weight : weights of the *user's* classes, a dict or "balanced"
+    max_memory : bytes the Gram matrix may take; None is half of what is free
+    dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
     """
 
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    class_weight: Any
-    max_memory: float | None
-    dtype: Any
-    dual_coef_: Array
-    bias_: Array
+    kernel: Any = "rbf"
+    gamma: float | str = "scale"
+    _: KW_ONLY
+    degree: int = 3
+    coef0: float = 0.0
+    class_weight: Any = None
+    max_memory: float | None = None
+    dtype: Any = None
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of the estimator beside it
+        pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise, tags.input_tags.sparse = pairwise, not pairwise
         return tags
+
+
+class KernelMachine(KernelParameters, Expansion):
+    """A machine on a Gram store shared by all its columns.
+
+    A subclass adds its parameters and defines ``fit_gram``, which sets ``dual_coef_`` and
+    ``bias_`` and calls ``expand``.
+    """
 
     def fit(
         self,
@@ -93,147 +93,42 @@ class KernelMachine(Machine):
     def gram(
         self, X: Any, targets: Any, sample_weight: Any = None, *, n_jobs: int | None = None
     ) -> grams.Gram:
-        """Return the Gram store of the training rows and remember how to compare new ones."""
-        if self.kernel == "precomputed":
-            self.kernel_ = None
-            return grams.DenseGram(_square(X))
-        X = _as_rows(X)
-        weight = row_weights(sample_weight, X.shape[0])
-        self.kernel_ = kernels.resolve(
-            self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0, weight=weight
-        )
-        self.origin_ = self.kernel_.origin(X)
-        self.rows_ = self.kernel_.prepare(X, self.origin_)
-        order = _class_order(np.asarray(targets))
+        """Return the Gram store of the training rows."""
+        if kernels.named(self.kernel).given:
+            return grams.given(X)
+        X = as_rows(X)
+        kernel = self.kernel_for(X, sample_weight)
+        self.check_memory(X.shape[0], np.asarray(targets))
+        origin = kernel.origin(X)
         return grams.gram(
-            self.kernel_,
-            self.rows_,
-            dtype=self.dtype,
+            kernel,
+            kernel.prepare(X, origin),
+            origin=origin,
+            dtype=self.value_type(X.shape[0]),
             max_memory=self.max_memory,
-            order=order,
+            order=self.row_order(np.asarray(targets)),
             n_jobs=n_jobs,
         )
 
-    def as_store(self, gram: Any) -> grams.Gram:
-        """Return a Gram store as it is, a matrix as a store."""
-        if isinstance(gram, grams.DenseGram | grams.RowGram):
-            return gram
-        self.kernel_ = None
-        return grams.DenseGram(_square(gram))
+    def kernel_for(self, X: Any, sample_weight: Any = None) -> kernels.Kernel:
+        """Return the kernel with its parameters as numbers."""
+        weight = row_weights(sample_weight, X.shape[0])
+        shape: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        return kernels.resolve(self.kernel, X, weight=weight, **shape)
 
-    def margins(self, X: Any) -> Array:
-        """Return ``cross @ dual_coef + bias`` over the pooled support vectors."""
-        check_is_fitted(self, "dual_coef_")
-        if self.kernel_ is None:
-            return self.margins_gram(X)
-        kernel, rows = self.kernel_, self.kernel_.prepare(_as_rows(X), self.origin_)
-        out = np.empty((len(rows), len(self.bias_)))
+    def value_type(self, n: int) -> np.dtype[Any]:
+        """Return the type of the kernel values of n rows."""
+        return grams.precision(n, self.dtype)
 
-        def block(cut: slice) -> None:
-            cross = kernel.block(rows[cut], self.support_rows_, self.gram_dtype_)
-            out[cut] = self._combine(cross)
+    def row_order(self, targets: Array) -> Array | None:
+        """Return the order in which rows stand in the Gram store, None for the user's."""
+        return class_order(targets)
 
-        thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_)))
-        return out
-
-    def margins_gram(self, cross: Any) -> Array:
-        """Return the margins from kernel values (n_test, n_train) against the training rows."""
-        check_is_fitted(self, "dual_coef_")
-        cross = check_array(cross, dtype=[np.float64, np.float32])
-        if cross.shape[1] != len(self.dual_coef_):
-            raise ValueError(
-                f"The kernel matrix has {cross.shape[1]} columns, but the machine was trained on "
-                f"{len(self.dual_coef_)} rows: give kernel values against every training row."
-            )
-        with single_blas():
-            return self._combine(cross[:, self.pooled_])
-
-    def pool(self, targets: Array, dtype: Any) -> None:
-        """Order the support rows by the columns they take part in, so that zeros cost nothing."""
-        self.gram_dtype_ = dtype
-        self.support_ = np.flatnonzero((self.dual_coef_ != 0).any(axis=1))
-        self.pooled_, groups = _groups(targets, self.support_)
-        self.groups_ = [
-            _Group(a, b, columns, self._coef(self.pooled_[a:b], columns))
-            for a, b, columns in groups
-        ]
-        if self.kernel_ is not None:
-            self.support_rows_ = self.rows_[self.pooled_]
-            del self.rows_
-
-    def _coef(self, rows: Array, columns: Any) -> Array:
-        return np.ascontiguousarray(self.dual_coef_[rows][:, columns], dtype=self.gram_dtype_)
-
-    def _combine(self, cross: Array) -> Array:
-        margins = np.tile(self.bias_, (len(cross), 1))
-        for group in self.groups_:
-            margins[:, group.columns] += cross[:, group.start : group.stop] @ group.coef
-        return settled(margins)
+    def check_memory(self, n: int, targets: Array) -> None:
+        """Raise an error if training n rows takes more memory than there is."""
 
 
-def settled(margins: Array) -> Array:
-    """Return margins rounded, in place, to 40 bits of the largest in their row.
-
-    BLAS sums a row in another order when other rows come with it. Margins that are equal but for
-    such rounding (those of support vectors, at exactly -1) must decode to the same class whatever
-    rows are predicted together.
-    """
-    grain = 1.5 * 2.0**12 * np.minimum(np.abs(margins).max(axis=1, keepdims=True), 1e300)
-    margins += grain  # what lies below its last bit is lost
-    margins -= grain
-    return margins
-
-
-def _as_rows(X: Any) -> Any:
-    if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2:
-        return X  # checked at the door
-    return check_array(X, accept_sparse="csr", dtype=np.float64)
-
-
-def _square(K: Any) -> Array:
-    """Return a precomputed kernel matrix, or an error if it is none."""
-    if sparse.issparse(K):
-        raise ValueError("A precomputed kernel matrix cannot be sparse: give K.toarray().")
-    K = check_array(K, dtype=[np.float64, np.float32])
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"A precomputed kernel matrix must be square with a row and a column per training "
-            f"row, got shape {K.shape}."
-        )
-    size = float(np.abs(K.diagonal()).max())
-    for cut in grams.cross_blocks(len(K), len(K)):
-        off = np.abs(K[cut] - K[:, cut].T)
-        if off.max() > 1e-6 * max(size, 1e-300) + 1e-12:
-            i, j = np.unravel_index(int(off.argmax()), off.shape)
-            i = i + cut.start
-            raise ValueError(
-                f"A precomputed kernel matrix must be symmetric, but K[{i}, {j}] = {K[i, j]:g} "
-                f"and K[{j}, {i}] = {K[j, i]:g}."
-            )
-    return np.ascontiguousarray(K)
-
-
-def _class_order(targets: Array) -> Array | None:
-    """Return an order that puts rows used by the same columns together; None without zeros."""
-    if (targets != 0).all():
-        return None
-    return np.argsort(_usage(targets)[1], kind="stable")
-
-
-def _usage(targets: Array) -> tuple[Array, Array]:
-    """Return one row of each kind, a kind being the columns that use a row, and each row's kind."""
-    used = np.packbits(targets != 0, axis=1)
-    keys = used.view(np.dtype((np.void, used.shape[1]))).ravel()
-    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
-    return first, kind.ravel()
-
-
-def _groups(targets: Array, support: Array) -> tuple[Array, list[tuple[int, int, Any]]]:
-    """Return the support rows sorted by the columns that use them, and where each group stands."""
-    if (targets != 0).all():
-        return support, [(0, len(support), slice(None))]
-    first, kind = _usage(targets[support])
-    pooled = support[np.argsort(kind, kind="stable")]
-    columns = [np.flatnonzero(targets[support[i]]) for i in first]
-    places = pairwise([0, *np.cumsum(np.bincount(kind)).tolist()])
-    return pooled, [(a, b, c) for (a, b), c in zip(places, columns, strict=True)]
+def as_store(gram: Any) -> grams.Gram:
+    """Return a Gram store as it is, a matrix as a store."""
+    stores = grams.DenseGram | grams.RowGram
+    return gram if isinstance(gram, stores) else grams.given(gram)

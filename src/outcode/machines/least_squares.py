@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,9 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights
+from outcode._checks import Array, lookup, positive, row_weights, warn
 from outcode.machines.common import as_targets, check_signs
-from outcode.machines.kernel import KernelMachine
+from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
 from outcode.solvers.svm import columns as duals
@@ -23,6 +22,7 @@ from outcode.solvers.svm import columns as duals
 RESIDUAL_LIMIT = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class LeastSquares(KernelMachine):
     """Kernel ridge regression on the signs, or the least-squares SVM (Suykens & Vandewalle 1999).
 
@@ -38,7 +38,8 @@ class LeastSquares(KernelMachine):
 
     Parameters
     ----------
-    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
+    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function
     gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
     degree, coef0 : of the polynomial and the sigmoid kernel
     C : weight of the squared errors
@@ -67,36 +68,19 @@ class LeastSquares(KernelMachine):
     [0.0, 0.0]
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        *,
-        degree: int = 3,
-        coef0: float = 0.0,
-        C: float = 1.0,
-        bias: str = "kernel",
-        class_weight: Any = None,
-        max_memory: float | None = None,
-        dtype: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.bias = bias
-        self.class_weight = class_weight
-        self.max_memory = max_memory
-        self.dtype = dtype
+    C: float = field(default=1.0, kw_only=True)
+    bias: str = field(default="kernel", kw_only=True)
 
-    def gram(
-        self, X: Any, targets: Any, sample_weight: Any = None, *, n_jobs: int | None = None
-    ) -> grams.Gram:
-        """Return the Gram store of the training rows, or an error if it does not fit in memory."""
-        if self.kernel != "precomputed":
-            self._check_memory(len(targets))
-        return super().gram(X, targets, sample_weight, n_jobs=n_jobs)
+    left_out = (*KernelMachine.left_out, "loo_margins_")
+
+    def check_memory(self, n: int, targets: Array) -> None:
+        """Raise an error if the whole kernel matrix does not fit in memory."""
+        grams.require_memory(
+            n**2 * self.value_type(n).itemsize,
+            self.max_memory,
+            f"Least squares needs the whole {n:,} x {n:,} kernel matrix, which",
+            "raise max_memory, use fewer rows, or use machine='svm'",
+        )
 
     def fit_gram(
         self,
@@ -124,7 +108,7 @@ class LeastSquares(KernelMachine):
 
         self._each_system(solve, gram, targets, box, n_jobs, verbose)
         self._certify(_products(gram, self.dual_coef_, n_jobs), targets, box)
-        self.pool(targets, gram.dtype)
+        self.expand(gram, targets)
         _warn_residual(self.gap_)
         return self
 
@@ -188,20 +172,10 @@ class LeastSquares(KernelMachine):
     def _check(
         self, gram: Any, targets: Any, sample_weight: Any
     ) -> tuple[grams.Gram, Array, Array]:
-        gram = self.as_store(gram)
+        gram = as_store(gram)
         lookup(duals.BIASES, self.bias, "bias")
         box = positive(self.C, "C") * row_weights(sample_weight, len(gram))
         return gram, as_targets(targets, len(gram)), box
-
-    def _check_memory(self, n: int) -> None:
-        itemsize = np.dtype(self.dtype or (float if n <= grams.DOUBLE_LIMIT else "f4")).itemsize
-        budget = grams.free_memory() / 2 if self.max_memory is None else float(self.max_memory)
-        if n**2 * itemsize > budget:
-            raise ValueError(
-                f"The {n:,} x {n:,} kernel matrix needs {n**2 * itemsize / 2**30:.2f} GiB, more "
-                f"than the {budget / 2**30:.2f} GiB of max_memory, and least squares needs the "
-                f"whole of it: raise max_memory, use fewer rows, or use machine='svm'."
-            )
 
     def _certify(self, products: Array, targets: Array, box: Array) -> None:
         """Margins of all rows, and from them the objective and the residual."""
@@ -302,9 +276,11 @@ def _products(gram: grams.Gram, coef: Array, n_jobs: int | None) -> Array:
 
 def _warn_residual(residual: Array) -> None:
     if residual.max() > RESIDUAL_LIMIT:
-        warnings.warn(
+        warn(
             f"The linear systems are solved to a relative residual of {residual.max():.2g} only: "
             f"use a smaller C, or ask for dtype='float64'.",
             ConvergenceWarning,
-            stacklevel=3,
         )
+
+
+NAMES = {"ls": LeastSquares}

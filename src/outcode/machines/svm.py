@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights
+from outcode._checks import Array, lookup, positive, row_weights, warn
 from outcode.machines.common import as_targets, check_signs
-from outcode.machines.kernel import KernelMachine
+from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
+from outcode.solvers.svm import bank, products
 from outcode.solvers.svm import columns as duals
+from outcode.solvers.svm import layout as layouts
 
 
+@dataclass(eq=False, repr=False)
 class SVM(KernelMachine):
     """Support vector machines on one shared Gram matrix.
 
@@ -28,7 +32,8 @@ class SVM(KernelMachine):
 
     Parameters
     ----------
-    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
+    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function
     gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
     degree, coef0 : of the polynomial and the sigmoid kernel
     C : upper bound of each alpha
@@ -55,32 +60,10 @@ class SVM(KernelMachine):
     [-1, 1]
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        gamma: float | str = "scale",
-        *,
-        degree: int = 3,
-        coef0: float = 0.0,
-        C: float = 1.0,
-        bias: str = "kernel",
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        max_memory: float | None = None,
-        dtype: Any = None,
-        max_iter: int = 10_000_000,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.C = C
-        self.bias = bias
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_memory = max_memory
-        self.dtype = dtype
-        self.max_iter = max_iter
+    C: float = field(default=1.0, kw_only=True)
+    bias: str = field(default="kernel", kw_only=True)
+    tol: float = field(default=1e-3, kw_only=True)
+    max_iter: int = field(default=10_000_000, kw_only=True)
 
     def fit_gram(
         self,
@@ -96,20 +79,22 @@ class SVM(KernelMachine):
 
         The margins of ``start`` are those on this Gram matrix, or None.
         """
-        gram = self.as_store(gram)
-        targets = as_targets(targets, len(gram))
+        gram = as_store(gram)
         weight = row_weights(sample_weight, len(gram))
-        check_signs(targets, weight)
-        with progress("columns", targets.shape[1], verbose) as report:
-
-            def column(s: int) -> duals.Solution:
-                begin = None if start is None else start.solution(s)
-                solution = self._column(gram, targets[:, s], weight, begin)
-                report.advance()
-                return solution
-
-            solutions = thread_map(column, range(targets.shape[1]), n_jobs)
-        self._remember(gram, targets, solutions)
+        layout = _layout(targets, gram, weight)
+        begin = None if start is None else start.entries(layout)
+        with progress("columns", layout.shape[1], verbose) as report:
+            solutions = bank.solve(
+                gram,
+                layout,
+                weight,
+                bank.Problems.one(positive(self.C, "C")),
+                self._rule(),
+                start=begin,
+                n_jobs=n_jobs,
+                advance=report.advance if verbose else None,
+            )
+        self._remember(gram, solutions)
         return self
 
     def held_out_margins(
@@ -127,23 +112,66 @@ class SVM(KernelMachine):
         ``fold`` (n_samples,) numbers the folds, -1 for a row that is never left out; the fitted
         solution is where each one starts.
         """
-        check_is_fitted(self, "dual_coef_")
-        weight = row_weights(sample_weight, len(gram))
-        out = self.training_margins_.copy()
-        tasks = [(f, s) for f in np.unique(fold[fold >= 0]) for s in range(targets.shape[1])]
-        with progress("folds x columns", len(tasks), verbose) as report:
-
-            def task(pair: tuple[int, int]) -> None:
-                f, s = pair
-                test = fold == f
-                if self.dual_coef_[test, s].any():  # without support vectors nothing changes
-                    kept = np.where(test, 0.0, weight)
-                    solution = self._column(gram, targets[:, s], kept, self.solution(s))
-                    out[test, s] = solution.margins[test]
-                report.advance()
-
-            thread_map(task, tasks, n_jobs)
+        check_is_fitted(self, "bias_")
+        weight, folds = row_weights(sample_weight, len(gram)), np.unique(fold[fold >= 0])
+        layout = _layout(targets, gram, weight)
+        with progress("columns", layout.shape[1], verbose) as report:
+            solutions = bank.solve(
+                gram,
+                layout,
+                weight,
+                bank.Problems.folds(positive(self.C, "C"), folds),
+                self._rule(),
+                fold=fold,
+                start=self.entries(layout),
+                n_jobs=n_jobs,
+                advance=report.advance if verbose else None,
+            )
+        out = self.training_margins_.copy() if np.any(fold < 0) else np.empty(layout.shape)
+        for k, f in enumerate(folds):
+            rows = np.flatnonzero(fold == f)
+            out[rows] = products.margins(gram, solutions, k, self.bias == "free", rows, n_jobs)
         return out
+
+    def entries(self, layout: layouts.Layout) -> tuple[Array, Array | None]:
+        """Return dual variables and margins, a free bias left out, of the rows of each column."""
+        known = vars(self).get("training_margins_", self) is not None
+        mine = self.__dict__.get("solutions_")
+        if mine is not None and mine.layout.same(layout):
+            return mine.coef[0], mine.fitted[0] if known else None
+        place = layout.rows, layout.columns
+        if not known:
+            return self.dual_coef_[place], None
+        free = self.bias_[place[1]] if self.bias == "free" else 0.0
+        return self.dual_coef_[place], self.training_margins_[place] - free
+
+    @cached_property
+    def dual_coef_(self) -> Array:  # type: ignore[override]  # it can be set all the same
+        """(n_samples, n_dichotomies) alpha times target, made when it is first asked for."""
+        solutions = self._solved("dual_coef_")
+        return solutions.layout.matrix(solutions.coef[0])
+
+    @cached_property
+    def training_margins_(self) -> Array:
+        """(n_samples, n_dichotomies) margins on the training rows, made when first asked for."""
+        solutions = self._solved("training_margins_")
+        if solutions.layout.whole():
+            free = self.bias_ if self.bias == "free" else 0.0
+            return solutions.layout.matrix(solutions.fitted[0]) + free
+        gram = self.gram_.get()
+        if gram is None:
+            return self.ready_margins(self.training_rows_)
+        return products.margins(gram, solutions, 0, self.bias == "free")
+
+    def _solved(self, name: str) -> bank.Solutions:
+        if "solutions_" not in vars(self):
+            raise AttributeError(f"This SVM has no attribute {name!r}: it is not trained.")
+        solutions: bank.Solutions = self.solutions_
+        return solutions
+
+    def _rule(self) -> duals.Rule:
+        lookup(duals.BIASES, self.bias, "bias")
+        return duals.Rule(self.bias, positive(self.tol, "tol"), self.max_iter)
 
     def removals(
         self,
@@ -159,7 +187,7 @@ class SVM(KernelMachine):
         Returns (2, len(rows), n_dichotomies) lengths, for a bias in the kernel or none: the bound,
         at most alpha_i G_ii ([PPF04] Lemma 1.1), and the estimate; see :func:`duals.removals`.
         """
-        check_is_fitted(self, "dual_coef_")
+        check_is_fitted(self, "bias_")
         box = positive(self.C, "C") * row_weights(sample_weight, len(gram))
         order = np.arange(len(gram)) if gram.order is None else gram.order
         arrays, place = (targets, self.dual_coef_, self.training_margins_), grams.places(gram)[rows]
@@ -170,68 +198,55 @@ class SVM(KernelMachine):
 
         return np.stack(thread_map(column, range(targets.shape[1]), n_jobs), axis=2)
 
-    def _column(
-        self,
-        gram: grams.Gram,
-        target: Array,
-        weight: Array,
-        start: tuple[Array, Array | None] | None = None,
-    ) -> duals.Solution:
-        order = slice(None) if gram.order is None else gram.order
-        y = target[order].astype(np.float64)
-        box = np.where(y != 0, positive(self.C, "C") * weight[order], 0.0)
-        if start is not None:
-            start = start[0][order], None if start[1] is None else start[1][order]
-        lookup(duals.BIASES, self.bias, "bias")
-        solution = duals.solve(
-            gram,
-            y,
-            box,
-            bias=self.bias,
-            tol=positive(self.tol, "tol"),
-            max_iter=self.max_iter,
-            start=start,
-        )
-        if gram.order is None:
-            return solution
-        dual_coef, margins = np.empty(len(gram)), np.empty(len(gram))
-        dual_coef[order], margins[order] = solution.dual_coef, solution.margins
-        return replace(solution, dual_coef=dual_coef, margins=margins)
-
-    def solution(self, s: int) -> tuple[Array, Array | None]:
-        """Return the dual variables of a column and its training margins without a free bias."""
-        if self.training_margins_ is None:
-            return self.dual_coef_[:, s], None
-        free = self.bias_[s] if self.bias == "free" else 0.0
-        return self.dual_coef_[:, s], self.training_margins_[:, s] - free
-
-    def _remember(
-        self, gram: grams.Gram, targets: Array, solutions: Sequence[duals.Solution]
-    ) -> None:
-        self.dual_coef_ = np.empty(targets.shape, order="F")
-        self.training_margins_ = np.empty(targets.shape, order="F")
+    def _remember(self, gram: grams.Gram, solutions: bank.Solutions) -> None:
+        for name in ("dual_coef_", "training_margins_"):
+            self.__dict__.pop(name, None)  # those of an earlier fit
+        layout, self.solutions_ = solutions.layout, solutions
         self.gram_diagonal_ = np.empty(len(gram))
-        self.gram_diagonal_[slice(None) if gram.order is None else gram.order] = gram.diagonal
-        for s, solution in enumerate(solutions):
-            self.dual_coef_[:, s] = solution.dual_coef
-            self.training_margins_[:, s] = solution.margins
-        self.bias_ = np.array([solution.bias for solution in solutions])
-        self.norm2_ = np.array([solution.norm2 for solution in solutions])
-        self.objective_ = np.array([solution.objective for solution in solutions])
-        self.gap_ = np.array([solution.gap for solution in solutions])
-        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
-        self.pool(targets, gram.dtype)
-        _warn_unconverged(solutions, self.tol)
+        self.gram_diagonal_[layout.order] = gram.diagonal
+        certificate = dict(zip(bank.CERTIFICATE, solutions.certificate[0].T.copy(), strict=True))
+        self.bias_, self.norm2_ = certificate["bias"], certificate["norm2"]
+        self.objective_, self.gap_ = certificate["objective"], certificate["gap"]
+        self.n_iter_ = certificate["n_iter"].astype(np.int64)
+        self.gram_, self.training_rows_ = _Held(gram), gram.support(np.arange(len(gram)))
+        self.hold(gram, products.groups(layout, solutions.coef[0], gram.dtype))
+        if self.kernel_.given:  # no other way to have them once the Gram matrix is gone
+            _ = self.training_margins_
+        _warn_unconverged(certificate["violation"], self.gap_, self.tol)
 
 
-def _warn_unconverged(solutions: Sequence[duals.Solution], tol: float) -> None:
-    late = [solution for solution in solutions if not solution.converged]
-    if late:
-        worst = max(late, key=lambda solution: solution.violation)
-        warnings.warn(
-            f"{len(late)} of {len(solutions)} columns stopped early: the largest violation of the "
-            f"optimality conditions is {worst.violation:.2g} (tol={tol:g}), the relative duality "
-            f"gap {worst.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the features.",
+class _Held:
+    """A Gram store for as long as someone else holds it; gone in a copy."""
+
+    def __init__(self, gram: grams.Gram | None = None) -> None:
+        self.get: Callable[[], Any] = (lambda: None) if gram is None else weakref.ref(gram)
+
+    def __reduce__(self) -> Any:
+        return _Held, ()
+
+
+def _layout(targets: Any, gram: grams.Gram, weight: Array) -> layouts.Layout:
+    """Return the rows of each column; the targets are checked, one row of each kind."""
+    targets = np.asarray(targets)
+    if targets.ndim != 2 or len(targets) != len(gram):
+        as_targets(targets, len(gram))
+    first, kind = layouts.distinct(targets)
+    code = as_targets(targets[first], len(first))
+    check_signs(code, np.bincount(kind, weights=weight))
+    return layouts.layout(code, kind, gram.order)
+
+
+def _warn_unconverged(violation: Array, gap: Array, tol: float) -> None:
+    late = np.flatnonzero(violation > tol)
+    if len(late):
+        worst = late[np.argmax(violation[late])]
+        warn(
+            f"{len(late)} of {len(gap)} columns stopped early: the largest violation of the "
+            f"optimality conditions is {violation[worst]:.2g} (tol={tol:g}), the relative "
+            f"duality gap {gap[worst]:.2g}. Raise max_iter, ask for dtype='float64', or scale the "
+            f"features.",
             ConvergenceWarning,
-            stacklevel=3,
         )
+
+
+NAMES = {"svm": SVM}

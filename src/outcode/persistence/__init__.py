@@ -13,10 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from outcode.persistence import container
-from outcode.persistence.container import SCHEMA, ModelError
-from outcode.persistence.kinds import Place
-from outcode.persistence.models import PARAMETERS, TABLE
-from outcode.persistence.tree import Part
+from outcode.persistence.container import SCHEMA
+from outcode.persistence.models import TREE
+from outcode.saved import ModelError, Part, Place
 
 __all__ = ["SCHEMA", "ModelError", "load", "save"]
 
@@ -46,9 +45,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     tensors: dict[str, Any] = {}
-    tree = MODEL.write(estimator, Place(tensors, TABLE, PARAMETERS))
+    tree = MODEL.write(estimator, Place(tensors, TREE))
     raw = container.to_bytes({"schema": SCHEMA, "outcode": _version(), "model": tree}, tensors)
-    MODEL.read(tree, Place(tensors, TABLE, PARAMETERS))  # what cannot be read is not written
+    MODEL.read(tree, Place(tensors, TREE))  # what cannot be read is not written
     container.write(raw, path)
 
 
@@ -60,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     document, tensors = container.read(path)
     try:
-        return _model(document, Place(tensors, TABLE, PARAMETERS))
+        return _model(document, Place(tensors, TREE))
     except ModelError as fault:
         raise ModelError(f"{str(path)!r} holds no sound model: {fault}") from None
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from outcode._checks import Array
 from outcode.gram import free_memory
+from outcode.saved import ModelError
 
 #: What this version writes, and the only one it reads.
 SCHEMA = 1
@@ -34,10 +35,6 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "I8": np.dtype(np.int8),
     "U8": np.dtype(np.uint8),
 }
-
-
-class ModelError(ValueError):
-    """A model cannot be written to a file, or a file holds no model this version can read."""
 
 
 def to_bytes(document: dict[str, Any], tensors: dict[str, Array]) -> bytes:

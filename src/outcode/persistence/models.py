@@ -1,8 +1,7 @@
-"""The estimators a model file may hold, the whole table of classes, and checks of parameters."""
+"""Classes of other libraries that a model file may hold, and what parameters may be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -11,23 +10,22 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from outcode import classifier, codes, decoders, kernels, losses, machines, sbc, spoc
+from outcode import classifier, codes, decoders, kernels, losses, machines
 from outcode.datasets import EncodedColumn, TableEncoder
 from outcode.decoders import coupling
-from outcode.persistence import elements
-from outcode.persistence.kinds import (
-    Kind,
-    Labels,
+from outcode.machines.class_kernels import CLASS_KERNELS, EXTENSIONS
+from outcode.persistence.tree import Check, Element, Tree
+from outcode.saved import (
     Number,
     Optional,
+    Part,
+    Parts,
     Place,
     Strings,
-    Whole,
     Word,
     reals,
-    signs,
+    set_attributes,
 )
-from outcode.persistence.tree import Element, Part, Parts, set_attributes
 
 # --- encoders ---
 
@@ -63,61 +61,12 @@ class Columns:
         return column
 
 
-# --- estimators ---
+# --- pipelines and encoders ---
 
-DOOR: dict[str, Kind] = {
-    "n_features_in_": Whole(1, "n_features"),
-    "feature_names_in_": Optional(Strings("n_features")),
+#: What every estimator of scikit-learn keeps of the rows it was fitted on.
+INPUT = {
+    name: classifier.Classifier.saved[name] for name in ("n_features_in_", "feature_names_in_")
 }
-
-
-def _output_code(clf: Any, values: dict[str, Any]) -> None:
-    set_attributes(clf, values)
-    _check_same_code(clf)
-    clf._door = classifier._rules(clf.machine_)
-
-
-def _check_same_code(clf: Any) -> None:
-    if not np.array_equal(clf.code_, clf.decoder_.code_):
-        raise ValueError("the decoder reads another code")
-
-
-def _pack_spoc(clf: Any) -> dict[str, Any]:
-    if not hasattr(clf, "coef_"):
-        return elements.pack_expansion(clf)
-    return {  # M is all a linear kernel needs: no row is kept
-        **vars(clf),
-        "gram_dtype_": np.dtype(clf.gram_dtype_).name,
-        "dual_coef_": clf.dual_coef_[:0],
-        "sets": np.ones((1, len(clf.classes_)), dtype=np.uint8),
-        "use": np.empty(0, dtype=np.int64),
-    }
-
-
-def _spoc(clf: Any, values: dict[str, Any]) -> None:
-    linear = clf.kernel == "linear" and values["kernel_"] is not None
-    if linear != (values["coef_"] is not None):
-        raise ValueError("a linear kernel has a coef_, no other has")
-    if linear:
-        set_attributes(clf, {k: v for k, v in values.items() if k not in ("sets", "use", "rows_")})
-    else:
-        elements.unpack_expansion(clf, values)
-    clf.tau_ = clf.dual_coef_ * clf.beta
-
-
-def _single_binary(clf: Any, values: dict[str, Any]) -> None:
-    set_attributes(clf, values)
-    clf.decoder_ = values["decoder_"]
-    if clf.decoder_ is not None:
-        _check_same_code(clf)
-    elif clf.code_.shape[0] != clf.code_.shape[1]:
-        raise ValueError("a column per class is needed where no decoder reads the code")
-
-
-def _pack_single_binary(clf: Any) -> dict[str, Any]:
-    if not hasattr(clf, "dual_coef_"):
-        return {}
-    return {**vars(clf), "dual_coef_": np.ascontiguousarray(clf.dual_coef_[clf.support_])}
 
 
 def _scaler(scaler: Any, values: dict[str, Any]) -> None:
@@ -140,51 +89,7 @@ def _pack_pipeline(pipeline: Any) -> dict[str, Any]:
     return {"names": names, "encoders": steps[:-1], "model": steps[-1]}
 
 
-ESTIMATORS = [
-    Element(
-        classifier.OutputCodeClassifier,
-        "model",
-        {
-            **DOOR,
-            "classes_": Labels("n_classes"),
-            "code_": signs("n_classes", "n_dichotomies"),
-            "machine_": Part(("machine",)),
-            "decoder_": Part(("decoder",)),
-        },
-        unpack=_output_code,
-        left_out=("labels_", "sample_weight_"),
-    ),
-    Element(
-        spoc.SPOC,
-        "model",
-        {
-            **DOOR,
-            "classes_": Labels("n_dichotomies"),
-            **elements.EXPANSION,
-            "coef_": Optional(reals("n_dichotomies", "n_features")),
-            "temperature_": Optional(Number(low=1e-9)),
-        },
-        pack=_pack_spoc,
-        unpack=_spoc,
-    ),
-    Element(
-        sbc.SingleBinaryClassifier,
-        "model",
-        {
-            **DOOR,
-            "classes_": Labels("n_classes"),
-            "code_": signs("n_classes", "n_dichotomies"),
-            "class_kernel_": reals("n_dichotomies", "n_dichotomies"),
-            "kernel_weights_": reals("n_kernels", low=0.0),
-            "bias_": Number(),
-            "dual_coef_": reals("n_support", "n_dichotomies"),
-            "machine_": Part(("machine",)),
-            "decoder_": Optional(Part(("decoder",))),
-            "temperature_": Optional(Number(low=1e-9)),
-        },
-        pack=_pack_single_binary,
-        unpack=_single_binary,
-    ),
+FOREIGN = [
     Element(
         Pipeline,
         "model",
@@ -193,15 +98,12 @@ ESTIMATORS = [
         unpack=_pipeline,
         bare=True,
     ),
-]
-
-ENCODERS = [
-    Element(TableEncoder, "encoder", {**DOOR, "columns_": Columns()}),
+    Element(TableEncoder, "encoder", {**INPUT, "columns_": Columns()}),
     Element(
         StandardScaler,
         "encoder",
         {
-            **DOOR,
+            **INPUT,
             "mean_": Optional(reals("n_features")),
             "scale_": Optional(reals("n_features")),
             "var_": Optional(reals("n_features", low=0.0)),
@@ -210,23 +112,7 @@ ENCODERS = [
     ),
 ]
 
-#: Every class a file may name.
-TABLE: dict[str, Element] = {
-    element.kind.__name__: element
-    for room in (
-        ESTIMATORS,
-        ENCODERS,
-        elements.MACHINES,
-        elements.DECODERS,
-        elements.SPACES,
-        elements.CODES,
-    )
-    for element in room
-}
-
 # --- what parameters may be: the same name means the same everywhere ---
-
-Check = Callable[[Any], bool]
 
 
 def _number(low: float, *words: str | None) -> Check:
@@ -265,10 +151,20 @@ def _given(kinds: Any, *words: str | None) -> Check:
     return check
 
 
+def _kernel(value: Any) -> bool:
+    """The name of a kernel, or the formula of a mixture."""
+    if not isinstance(value, str):
+        return False
+    try:
+        return not kernels.named(value).mixes or bool(kernels.Mixture.parse(value))
+    except ValueError:
+        return False
+
+
 NUMBERS = (np.ndarray, list, tuple)
 
 PARAMETERS: dict[str, Check] = {
-    "kernel": _word(*kernels.KERNELS, "precomputed"),
+    "kernel": _kernel,
     "gamma": _number(0, "scale", "auto"),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
@@ -289,18 +185,19 @@ PARAMETERS: dict[str, Check] = {
     "verbose": _given(int),
     "code": _given((codes.Code, *NUMBERS), *codes.CODES),
     "machine": _given(machines.Machine, *machines.MACHINES),
-    "decoder": _given(decoders.Decoder, *decoders.DECODERS),
+    "decoder": _given(decoders.Decoder, None, *decoders.DECODERS),
     "folds": _count(2, None),
     "loss": _word(*losses.LOSSES),
     "targets": _word("smoothed", "hard"),
     "invalid": _word("renormalise", "uniform"),
-    "temperature": _given(bool),
+    "temperature": lambda value: value is None or isinstance(value, bool | float),
+    "slope": _number(0, None),
     "method": _word(*coupling.METHODS),
     "norm": lambda value: isinstance(value, int | str) and value in (1, 2, "inf"),
     "k": _count(1, None),
     "space": _word("input", "kernel"),
-    "extension": _given(NUMBERS, *sbc.EXTENSIONS),
-    "class_kernel": _word(*sbc.CLASS_KERNELS),
+    "extension": _given(NUMBERS, *EXTENSIONS, "ecoc"),
+    "class_kernel": _word(*CLASS_KERNELS),
     "class_gamma": _number(0, None),
     "radius": _number(0, "sqrt"),
     "weights": _given(NUMBERS, "learned", "prior"),
@@ -313,3 +210,5 @@ PARAMETERS: dict[str, Check] = {
     "with_std": _given(bool),
     "copy": _given(bool),
 }
+
+TREE = Tree({element.kind.__name__: element for element in FOREIGN}, PARAMETERS)

@@ -5,9 +5,9 @@ Three scikit-learn search estimators over the kernel's ``gamma`` and the machine
 of joint machines. No kernel value is computed twice.
 """
 
+from outcode.kernels import median_gamma
 from outcode.selection.joint import JointSearchCV
 from outcode.selection.searches import GreedySearch, KernelSearchCV, LOOBoundSearch
-from outcode.selection.trainings import median_gamma
 from outcode.selection.tuned import OutputCodeClassifierCV
 
 __all__ = [

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
-from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
 
-from outcode import decoders, kernels, machines
-from outcode._checks import Array
-from outcode.classifier import stratified_folds
+from outcode import decoders, machines
+from outcode._checks import Array, warn
+from outcode.capabilities import Factorises, MadeOfElements, require
+from outcode.classifier import pose
 from outcode.parallel import thread_map
 from outcode.progress import progress
-from outcode.selection.searches import _Search, _values
-from outcode.selection.trainings import Part, Problem
+from outcode.selection.searches import _Search, as_values, splits_of
+from outcode.selection.trials import Data, Split
+from outcode.training import Rule, read
 
 #: The paper's grid ([LZCX16] section 4.2).
 GRID = 10.0 ** np.arange(-8, -1)
@@ -61,8 +62,6 @@ class JointSearchCV(_Search):
     ['machine__lambda1', 'machine__lambda2']
     """
 
-    searched = ("lambda1", "lambda2")
-
     def __init__(
         self,
         estimator: Any,
@@ -80,27 +79,33 @@ class JointSearchCV(_Search):
         self.refit = refit
         self.verbose = verbose
 
-    def _machine(self) -> tuple[Any, str]:
-        return _joint_machine(self.estimator), "machine__"
+    def _check_estimator(self) -> None:
+        require(self.estimator, MadeOfElements, "JointSearchCV")
+        require(machines.resolve(self.estimator.elements()[1]), Factorises, "JointSearchCV")
 
-    def _search(self, problem: Problem) -> int:
+    def _params(self, row: dict[str, Any]) -> dict[str, float]:
+        return {self.estimator.prefix + name: float(row[name]) for name in ("lambda1", "lambda2")}
+
+    def _search(self, data: Data) -> int:
         grid = GRID.tolist()
-        first = _values(grid if self.lambda1s is None else self.lambda1s, "lambda1s", None)
-        second = _values(grid if self.lambda2s is None else self.lambda2s, "lambda2s", None)
-        settings = list(product(first, second))
-        score = _left_out if _is_loo(self.cv) else _held_out
-        parts = list(_parts(problem, self.cv))
-        self.n_splits_ = len(problem.y) if _is_loo(self.cv) else len(parts)
-        with progress("folds", len(parts), self.verbose) as report:
+        first = as_values(grid if self.lambda1s is None else self.lambda1s, "lambda1s", None)
+        second = as_values(grid if self.lambda2s is None else self.lambda2s, "lambda2s", None)
+        settings, loo = list(product(first, second)), _is_loo(self.cv)
+        everything = np.arange(len(data.y))
+        splits = [(everything, everything)] if loo else splits_of(data, self.cv)
+        self.n_splits_ = len(data.y) if loo else len(splits)
+        with progress("folds", len(splits), self.verbose) as report:
 
-            def fold(part: Part) -> list[tuple[float, float, float]]:
-                scores = score(problem, part, settings)
+            def fold(split: Split) -> list[tuple[float, float, float]]:
+                scores = _Fold(data, split, loo).scores(settings)
                 report.advance()
                 return scores
 
-            found = np.array(thread_map(fold, parts, problem.n_jobs))  # (folds, settings, 3)
+            # (folds, settings, 3)
+            found = np.array(thread_map(fold, splits, self.estimator.n_jobs))
         self.results_ = _results(settings, found)
-        _warn_unconverged(self.results_["gap"], problem.machine.tol)
+        tol = machines.resolve(self.estimator.elements()[1]).get_params()["tol"]
+        _warn_unconverged(self.results_["gap"], tol)
         size = self.results_["lambda2"], self.results_["lambda1"]
         best = int(np.lexsort((-size[0], -size[1], -self.results_["mean_score"].round(12)))[0])
         self.best_score_ = float(self.results_["mean_score"][best])
@@ -118,42 +123,19 @@ class JointSearchCV(_Search):
         return ax
 
 
-def _joint_machine(estimator: Any) -> Any:
-    """Return a fresh machine of the estimator, or an error if it has no lambda1 and lambda2."""
-    if not all(hasattr(estimator, name) for name in ("code", "machine", "decoder")):
-        raise ValueError(f"estimator must be an OutputCodeClassifier, got {estimator!r}.")
-    machine = machines.resolve(estimator.machine)
-    if not hasattr(machine, "fit_factorised"):
-        raise ValueError(
-            f"The search is over lambda1 and lambda2 of joint machines, but the machine is "
-            f"{estimator.machine!r}: use machine='jcl', or selection.KernelSearchCV."
-        )
-    return machine
-
-
 def _warn_unconverged(gap: Array, tol: float) -> None:
     """Say once that some settings stopped early."""
     if (early := gap > tol).any():
-        warnings.warn(
+        warn(
             f"{early.sum()} of {len(gap)} settings stopped early, at most {100 * gap.max():.2g} % "
             f"above the optimum (tol={tol:g}): raise the machine's max_iter. results_['gap'] has "
             f"each.",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
 def _is_loo(cv: Any) -> bool:
     return isinstance(cv, str) and cv == "loo"
-
-
-def _parts(problem: Problem, cv: Any) -> Iterator[Part]:
-    if _is_loo(cv):
-        everything = np.arange(len(problem.y))
-        yield problem.part(everything, everything)
-        return
-    for train, test in check_cv(cv, problem.y, classifier=True).split(problem.X, problem.y):
-        yield problem.part(train, test)
 
 
 def _results(settings: list[tuple[Any, Any]], found: Array) -> dict[str, Array]:
@@ -170,90 +152,63 @@ def _results(settings: list[tuple[Any, Any]], found: Array) -> dict[str, Array]:
 
 
 class _Fold:
-    """One part: its Gram store, its decomposition, and those of the decoder's own folds."""
+    """The training rows of a split: their problem, decomposed once for all settings."""
 
-    def __init__(self, problem: Problem, part: Part) -> None:
-        self.problem, self.part = problem, part
-        self.targets, self.weight = part.targets[part.train], part.weight[part.train]
-        self.X = problem.take(part.train, part.train)
-        self.machine = clone(problem.machine)
-        self.store = self.machine.gram(self.X, self.targets, self.weight, n_jobs=1)
-        self.factorised = self.machine.factorise(self.store, self.targets, self.weight)
-        self._inner: dict[int, tuple[Array, list[Any]]] = {}
+    def __init__(self, data: Data, split: Split, loo: bool) -> None:
+        self.data, (self.train, self.test), self.loo = data, split, loo
+        code, machine, decoder = data.estimator.elements()
+        self.machine, self.decoder = machines.resolve(machine), decoders.resolve(decoder)
+        rng = check_random_state(clone(data.estimator).random_state)
+        some = self._rows(self.train), data.y[self.train], data.weight[self.train]
+        self.problem = pose(code, clone(self.machine), *some, rng, n_jobs=1)
+        self.factorised = self._factorise(self.problem.weight)
+        self._inner: dict[bytes, list[Any]] = {}
 
-    def fit(self, lambda1: float, lambda2: float) -> Any:
-        """Return the machines of one setting; that a trial stops early is in the table."""
-        machine = copy.copy(self.machine).set_params(lambda1=lambda1, lambda2=lambda2)
-        return machine.fit_factorised(self.factorised, self.store, self.targets, n_jobs=1)
+    def scores(self, settings: list[tuple[Any, Any]]) -> list[tuple[float, float, float]]:
+        """Return accuracy on the test rows, gap and seconds of every setting."""
+        cross, out = None if self.loo else self._cross(), []
+        for setting in settings:
+            started = time.perf_counter()
+            rule = self._rule(*setting)
+            machine, Z = rule.machine, self._rows(self.test)
+            if cross is None:
+                margins = machine.loo_margins(self.factorised, self.problem.targets)
+            else:
+                margins = machine.margins_gram(cross)
+            score = self.data.share_right(rule.predict(margins, Z), self.test)
+            out.append((score, machine.gap_, time.perf_counter() - started))
+        return out
 
-    def cross(self) -> Array:
+    def _rule(self, lambda1: float, lambda2: float) -> Rule:
+        """Return the rule of one setting; that a trial stops early is in the table."""
+        machine = clone(self.machine).set_params(lambda1=lambda1, lambda2=lambda2)
+        problem = self.problem
+        machine.fit_factorised(self.factorised, problem.store, problem.targets, n_jobs=1)
+        machine.held_out_margins = partial(self._held_out, copy.copy(machine))
+        return read(problem, machine, clone(self.decoder), n_jobs=1)
+
+    def _held_out(
+        self, machine: Any, gram: Any, targets: Array, fold: Array, weight: Array, **_: Any
+    ) -> Array:
+        """Return held-out margins, each fold of the decoder decomposed once for all settings."""
+        key, numbers = fold.tobytes(), np.unique(fold)
+        if key not in self._inner:
+            kept = [np.where((fold == f) & (f >= 0), 0.0, weight) for f in numbers]
+            self._inner[key] = [self._factorise(w) for w in kept]
+        out = np.empty(targets.shape)
+        for f, inner in zip(numbers, self._inner[key], strict=True):
+            out[fold == f] = machine.margins_of(inner, gram, targets)[fold == f]
+        return out
+
+    def _factorise(self, weight: Array) -> Any:
+        return self.machine.factorise(self.problem.store, self.problem.targets, weight)
+
+    def _cross(self) -> Array:
         """Return the kernel values of the test rows against the training rows."""
-        Z = self.problem.take(self.part.test, self.part.train)
-        if self.machine.kernel_ is None:
-            return np.asarray(Z)
-        kernel: kernels.Kernel = self.machine.kernel_
-        return kernel.block(kernel.prepare(Z, self.machine.origin_), self.machine.rows_)
+        gram, Z = self.problem.store, self._rows(self.test)
+        rows = gram.support(np.arange(len(self.train)))
+        return gram.kernel.block(gram.kernel.prepare(Z, gram.origin), rows)
 
-    def decoder(self, machine: Any) -> Any:
-        """Return the decoder fitted on the part's rows."""
-
-        def held_out(folds: int) -> Array:
-            fold, factorised = self._folds(folds)
-            out = np.empty(self.targets.shape)
-            for f, inner in zip(np.unique(fold), factorised, strict=True):
-                margins = machine.margins_of(inner, self.store, self.targets)
-                out[fold == f] = margins[fold == f]
-            return out
-
-        training = decoders.Training(
-            self.part.code, self.part.labels, self.X, machine, self.weight, held_out,
-            lambda: self.store,
-        )  # fmt: skip
-        return decoders.resolve(self.problem.estimator.decoder).fit(training)
-
-    def _folds(self, folds: int) -> tuple[Array, list[Any]]:
-        """Return the decoder's folds of the part's rows, each decomposed once."""
-        if folds not in self._inner:
-            rng = np.random.RandomState(self.part.seed)
-            fold = stratified_folds(self.part.labels, folds, rng, self.weight)
-            kept = [np.where((fold == f) & (f >= 0), 0.0, self.weight) for f in np.unique(fold)]
-            args = self.store, self.targets
-            self._inner[folds] = fold, [self.machine.factorise(*args, w) for w in kept]
-        return self._inner[folds]
-
-    def accuracy(self, decoder: Any, margins: Array) -> float:
-        """Return the (weighted) share of the part's test rows that are predicted rightly."""
-        part, problem = self.part, self.problem
-        X = problem.take(part.test, part.train)
-        predicted = part.classes[np.argmax(decoder.scores(margins, X), axis=1)]
-        weight = problem.weight[part.test]
-        right = predicted == problem.y[part.test]
-        return float(np.average(right, weights=weight if weight.any() else None))
-
-
-def _held_out(
-    problem: Problem, part: Part, settings: list[tuple[Any, Any]]
-) -> list[tuple[float, float, float]]:
-    """Return accuracy on the test rows, gap and seconds of every setting."""
-    fold = _Fold(problem, part)
-    cross, out = fold.cross(), []
-    for setting in settings:
-        started = time.perf_counter()
-        machine = fold.fit(*setting)
-        score = fold.accuracy(fold.decoder(machine), machine.margins_gram(cross))
-        out.append((score, machine.gap_, time.perf_counter() - started))
-    return out
-
-
-def _left_out(
-    problem: Problem, part: Part, settings: list[tuple[Any, Any]]
-) -> list[tuple[float, float, float]]:
-    """Return leave-one-out accuracy, gap and seconds of every setting."""
-    fold, out = _Fold(problem, part), []
-    for setting in settings:
-        started = time.perf_counter()
-        machine = fold.fit(*setting)
-        margins = machine.loo_margins(fold.factorised, fold.targets)
-        score = fold.accuracy(fold.decoder(machine), margins)
-        out.append((score, machine.gap_, time.perf_counter() - started))
-    return out
+    def _rows(self, rows: Array) -> Any:
+        X = self.data.X
+        return X[np.ix_(rows, self.train)] if self.data.pairwise else X[rows]

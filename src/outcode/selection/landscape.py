@@ -2,7 +2,7 @@
 
 One matrix of distances per kernel, one eigendecomposition per width and code, all ridge values
 from it; every trial has its exact leave-one-out margins, calibrated by one slope and one
-temperature (:mod:`outcode.decoders.softmax`).
+temperature (:mod:`outcode.decoders.shared`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
 from outcode import decoders, kernels
 from outcode._checks import Array
-from outcode.decoders.softmax import calibrate, scored
+from outcode.decoders.shared import calibrate, scored
 from outcode.selection.closed_form import loo_margins
 
 #: Ridge values of the map.
@@ -29,8 +26,6 @@ RIDGES = 10.0 ** np.linspace(-6.0, 1.0, 7)
 COARSE = 1e-2
 #: Accuracies within so many standard errors of the highest are not told apart.
 SLACK = 1.0
-#: Kernels exp(-gamma distance), and which distance.
-DISTANCES = {"rbf": "sqeuclidean", "exponential": "euclidean", "laplacian": "cityblock"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +51,7 @@ class Trial:
     seconds: float
     row_loss: Array = field(repr=False, compare=False)
     ridge: float = 0.0
-    decoder: Any = "softmax"
+    decoder: Any = "shared"
 
 
 @dataclass
@@ -93,7 +88,7 @@ class Landscape:
     def distances(self, kernel: str) -> Array:
         """Return the (n, n) distances of a kernel that is a function of one."""
         if kernel not in self._distances:
-            self._distances[kernel] = between(kernel, self.X, self.X)
+            self._distances[kernel] = between(kernel, self.X)
         return self._distances[kernel]
 
     def median(self, kernel: str) -> float:
@@ -107,11 +102,14 @@ class Landscape:
 
     def gram(self, kernel: Any, gamma: float | None) -> Array:
         """Return the kernel matrix."""
-        if isinstance(kernel, str) and kernel == "precomputed":
+        kind = kernels.named(kernel)
+        if kind.given:
             return np.asarray(self.X, dtype=np.float64)
-        if gamma is not None:
-            matrix = self.distances(kernel) * -gamma
+        if kind.of_distance:
+            matrix = self.distances(kernel) * -(gamma or 1.0)
             return np.asarray(np.exp(matrix, out=matrix))
+        if kind.mixes:
+            return kernels.Mixture.parse(kernel).combine(self.gram)
         plain = kernels.resolve(kernel, self.X)
         rows = plain.prepare(self.X, plain.origin(self.X))
         return plain.block(rows, rows)
@@ -192,47 +190,16 @@ class Landscape:
         return float(share.mean())
 
 
-def between(kernel: str, A: Any, B: Any) -> Array:
-    """Return the distances that a kernel is a function of, (len(A), len(B))."""
-    name = DISTANCES[kernel]
-    if not sparse.issparse(A):
-        return np.asarray(cdist(A, B, name))
-    A, B = _narrow(A), _narrow(B)
-    if name == "cityblock":
-        return np.asarray(manhattan_distances(A, B))
-    return np.asarray(euclidean_distances(A, B, squared=name == "sqeuclidean"))
-
-
-def _narrow(X: Any) -> Any:
-    """Return CSR rows with the 32-bit indices that scikit-learn's compiled distances take."""
-    parts = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return sparse.csr_matrix(parts, shape=X.shape)
+def between(kernel: str, X: Any) -> Array:
+    """Return the distances that a kernel is a function of, (n, n)."""
+    kind: Any = kernels.named(kernel)()
+    rows = kind.prepare(X, kind.origin(X))
+    distances = np.array(kind.distances(rows, rows))
+    np.fill_diagonal(distances, 0.0)
+    return distances
 
 
 # --- which rows ---
-
-
-def distinct(X: Any, labels: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the first of each distinct (row, label), in the order of their content, and weights.
-
-    A row of weight 2 and a row that is there twice are then the same; rows without weight go.
-    """
-    some = np.flatnonzero(weight > 0)
-    keys = np.empty(len(some), dtype=object)
-    if sparse.issparse(X):
-        X = X.tocsr(copy=True)
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        parts = [slice(X.indptr[i], X.indptr[i + 1]) for i in some]
-        keys[:] = [
-            (int(labels[i]), X.indices[p].tobytes(), X.data[p].tobytes())
-            for i, p in zip(some, parts, strict=True)
-        ]
-    else:
-        rows = np.ascontiguousarray(X) + 0.0  # -0.0 and 0.0 are equal
-        keys[:] = [(int(labels[i]), rows[i].tobytes()) for i in some]
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return some[first], np.bincount(which.ravel(), weight[some])
 
 
 def sample(labels: Array, size: int, rng: np.random.RandomState) -> Array:
@@ -244,16 +211,6 @@ def sample(labels: Array, size: int, rng: np.random.RandomState) -> Array:
         place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
         place[rows[:2]] = -1.0
     return np.sort(np.argsort(place, kind="stable")[:size])
-
-
-def folds(labels: Array, n_folds: int) -> Array:
-    """Number the rows 0..n_folds-1, every class spread evenly; a class's only row is -1."""
-    fold, offset = np.empty(len(labels), dtype=np.intp), 0
-    for q in range(labels.max() + 1):
-        rows = np.flatnonzero(labels == q)
-        fold[rows] = (np.arange(len(rows)) + offset) % n_folds if len(rows) > 1 else -1
-        offset += len(rows)
-    return fold
 
 
 # --- which trial ---

@@ -8,38 +8,40 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import loo, machines
+from outcode import kernels, loo, machines
 from outcode._checks import Array, class_labels, lookup, positive, require_classes, row_weights
+from outcode.capabilities import (
+    HasWidthAndCost,
+    LeavesOut,
+    MadeOfElements,
+    PredictsProbabilities,
+    TrainsOnGram,
+    can,
+    require,
+)
+from outcode.folds import splits
 from outcode.progress import progress
-from outcode.selection.trainings import Plain, Problem, Trainings, median_gamma
+from outcode.selection.trials import Data, Refits, Trials
 
 #: gamma times the median distance, of the values tried when none are given.
 FACTORS = 2.0 ** np.arange(-5, 6)
-#: Kernels that have no gamma.
-WITHOUT_GAMMA = "linear", "precomputed"
 #: What a leave-one-out search can go by.
 CRITERIA = {"bound": "bound", "sharp": "sharp bound", "estimate": "error, estimated"}
 
 
 def _has_proba(search: Any) -> bool:
-    if hasattr(search, "best_estimator_"):
-        return hasattr(search.best_estimator_, "predict_proba")
-    return hasattr(search.estimator, "predict_proba")
+    return can(getattr(search, "best_estimator_", search.estimator), PredictsProbabilities)
 
 
 class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """What the searches share: the data at the door, the refit, and the fitted model's verbs.
+    """What the searches share: validation of the data, the refit, and the fitted model's verbs.
 
-    A subclass defines ``_search``, which fills ``results_`` and returns the place of the best, and
-    says in ``searched`` what is chosen: columns of ``results_`` that are parameters of the machine.
+    A subclass defines ``_search``, which fills ``results_`` and returns the place of the best.
     """
-
-    searched: tuple[str, ...] = ("gamma", "C")
 
     estimator: Any
     refit: bool
@@ -53,18 +55,15 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Try the settings, and fit the estimator with the best on all rows."""
-        machine, prefix = self._machine()
-        rows, labels = self._check_rows(X, y, machine)
+        self._check_estimator()
+        rows, labels = self._check_rows(X, y)
         weight = row_weights(sample_weight, len(labels))
         self.classes_, index = class_labels(labels)
         require_classes(self.classes_, index, weight)
         self.__dict__.pop("best_estimator_", None)  # of an earlier fit
-        best = self.best_index_ = self._search(self._problem(rows, labels, weight))
-        self.best_params_ = {
-            prefix + name: float(self.results_[name][best])
-            for name in self.searched
-            if np.isfinite(self.results_[name][best])
-        }
+        data = Data(self.estimator, rows, labels, weight)
+        best = self.best_index_ = self._search(data)
+        self.best_params_ = self._params({k: v[best] for k, v in self.results_.items()})
         if self.refit:
             self.best_estimator_ = clone(self.estimator).set_params(**self.best_params_)
             extra = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -84,14 +83,19 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return the probabilities of the best estimator."""
         return self._best().predict_proba(X)
 
-    def _machine(self) -> tuple[Any, str]:
-        """Return what is searched over, and what its parameters begin with in the estimator."""
-        return _kernel_machine(self.estimator), "machine__"
+    def _check_estimator(self) -> None:
+        """Raise an error if the estimator has no Gram matrix to share."""
+        who = type(self).__name__
+        require(self.estimator, MadeOfElements, who)
+        require(machines.resolve(self.estimator.elements()[1]), TrainsOnGram, who)
 
-    def _problem(self, X: Any, y: Array, weight: Array) -> Any:
-        return Problem(self.estimator, X, y, weight)
+    def _params(self, row: dict[str, Any]) -> dict[str, float]:
+        """Return the parameters of the estimator for a row of the results."""
+        gamma, C = (float(row[name]) if np.isfinite(row[name]) else None for name in ("gamma", "C"))
+        found = machines.resolve(self.estimator.elements()[1]).setting(gamma, C)
+        return {self.estimator.prefix + name: value for name, value in found.items()}
 
-    def _search(self, problem: Any) -> int:
+    def _search(self, data: Data) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define _search()")
 
     def _best(self) -> Any:
@@ -100,8 +104,8 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise AttributeError("The best estimator was not kept: search with refit=True.")
         return self.best_estimator_
 
-    def _check_rows(self, X: Any, y: Any, machine: Any) -> tuple[Any, Array]:
-        pairwise = get_tags(machine).input_tags.pairwise
+    def _check_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
+        pairwise = get_tags(self.estimator).input_tags.pairwise
         X, y = validate_data(
             self,
             X,
@@ -127,7 +131,8 @@ class LOOBoundSearch(_Search):
     settings, its level is far above the error. A larger C tends to loosen it, so it is made for
     choosing gamma. For some more time the search can go by a bound that comes much closer
     (:func:`outcode.loo.sharp_bound`), or by an estimate of the leave-one-out error itself
-    (:func:`outcode.loo.estimate`), which serves for C, too. Equals go to the smaller gamma, then to
+    (:func:`outcode.loo.estimate`), which serves for C, too. Equal rows of a class are left out
+    together. Equals go to the smaller gamma, then to
     the smaller C. With least-squares machines all three are the leave-one-out error.
 
     Parameters
@@ -172,13 +177,14 @@ class LOOBoundSearch(_Search):
         self.refit = refit
         self.verbose = verbose
 
-    def _search(self, problem: Problem) -> int:
+    def _search(self, data: Data) -> int:
         lookup(CRITERIA, self.by, "by")
-        if self.by != "bound" and hasattr(problem.machine, "removals"):
-            loo.check_followed(problem.machine)
-        everything = np.arange(len(problem.y))
-        trainings = Trainings(problem, [problem.part(everything, everything)])
-        settings, bounded = _settings(problem, self.gammas, self.Cs), []
+        data = data.merged()
+        everything = np.arange(len(data.y))
+        trainings = Trials(data, [(everything, everything)])
+        if self.by != "bound" and can(trainings.machine, LeavesOut):
+            loo.check_followed(trainings.machine)
+        settings, bounded = _settings(trainings, self.gammas, self.Cs), []
         lowest = 1.0
 
         def evaluate(gamma: float | None, C: float | None) -> dict[str, float]:
@@ -197,7 +203,7 @@ class LOOBoundSearch(_Search):
         return best
 
     def _sharpened(
-        self, trainings: Trainings, settings: Sequence[Any], bounded: Sequence[Any]
+        self, trainings: Trials, settings: Sequence[Any], bounded: Sequence[Any]
     ) -> Array:
         """Sharpen the bounds, lowest first, as long as a setting can still be the best.
 
@@ -238,7 +244,8 @@ class KernelSearchCV(_Search):
     estimator : OutputCodeClassifier with a kernel machine
     gammas : values of gamma; None takes eleven, factors of two around 1 / the median distance
     Cs : values of C; None keeps the machine's own
-    cv : number of folds, splitter or iterable of (train, test), as in scikit-learn
+    cv : number of folds, splitter or iterable of (train, test); a number gives shuffled stratified
+        folds in which equal rows are together
     refit : fit the estimator with the best setting on all rows
     verbose : show the settings done and the time left
 
@@ -265,10 +272,10 @@ class KernelSearchCV(_Search):
         self.refit = refit
         self.verbose = verbose
 
-    def _search(self, problem: Problem) -> int:
-        trainings = _folds(problem, self.cv)
-        self.n_splits_ = len(trainings.parts)
-        settings = _settings(problem, self.gammas, self.Cs)
+    def _search(self, data: Data) -> int:
+        trainings = Trials(data, splits_of(data, self.cv))
+        self.n_splits_ = len(trainings.splits)
+        settings = _settings(trainings, self.gammas, self.Cs)
         self.results_ = _table(trainings.accuracy, settings, self.verbose)
         best = _smoothest(self.results_["mean_score"], self.results_)
         self.best_score_ = float(self.results_["mean_score"][best])
@@ -325,18 +332,19 @@ class GreedySearch(_Search):
         self.refit = refit
         self.verbose = verbose
 
-    def _machine(self) -> tuple[Any, str]:
-        if hasattr(self.estimator, "machine") or not hasattr(self.estimator, "kernel"):
-            return super()._machine()
-        return self.estimator, ""
+    def _check_estimator(self) -> None:
+        if not can(self.estimator, HasWidthAndCost):
+            super()._check_estimator()
 
-    def _problem(self, X: Any, y: Array, weight: Array) -> Any:
-        plain = not hasattr(self.estimator, "machine")
-        return Plain(self.estimator, X, y, weight) if plain else super()._problem(X, y, weight)
+    def _params(self, row: dict[str, Any]) -> dict[str, float]:
+        if can(self.estimator, MadeOfElements):
+            return super()._params(row)
+        return {name: float(row[name]) for name in ("gamma", "C") if np.isfinite(row[name])}
 
-    def _search(self, problem: Any) -> int:
-        trainings = _folds(problem, self.cv)
-        self.n_splits_ = len(trainings.parts)
+    def _search(self, data: Data) -> int:
+        kind: Any = Trials if can(self.estimator, MadeOfElements) else Refits
+        trainings = kind(data, splits_of(data, self.cv))
+        self.n_splits_ = len(trainings.splits)
         rows: dict[tuple[float, float], dict[str, float]] = {}
         at_least = 1 + 4 * self.patience
         with progress("settings", at_least, self.verbose) as report:
@@ -348,7 +356,7 @@ class GreedySearch(_Search):
                         report.advance()
                 return rows[key]["mean_score"]
 
-            gamma = self._gamma(problem)
+            gamma = self._gamma(trainings)
             if gamma is not None:
                 sigma = _doubled(
                     lambda value: score(0.5 / value**2, self.C), (0.5 / gamma) ** 0.5, self.patience
@@ -361,13 +369,13 @@ class GreedySearch(_Search):
         self.best_score_ = float(self.results_["mean_score"][best])
         return best
 
-    def _gamma(self, problem: Any) -> float | None:
+    def _gamma(self, trainings: Any) -> float | None:
         """Return where gamma starts, None for a kernel without one."""
-        kernel = problem.machine.kernel
-        if not _has_gamma(kernel):
+        kernel = trainings.machine.kernel
+        if not kernels.named(kernel).has_gamma:
             return None
         if self.sigma is None:
-            return median_gamma(problem.X, kernel)
+            return float(trainings.data.unit_gamma(kernel))
         return 0.5 / positive(self.sigma, "sigma") ** 2
 
     def plot(self, ax: Any = None) -> Any:
@@ -383,33 +391,15 @@ class GreedySearch(_Search):
 # --- settings and their table ---
 
 
-def _kernel_machine(estimator: Any) -> Any:
-    """Return a fresh machine of the estimator, or an error if it has no Gram matrix to share."""
-    if not all(hasattr(estimator, name) for name in ("code", "machine", "decoder")):
-        raise ValueError(f"estimator must be an OutputCodeClassifier, got {estimator!r}.")
-    machine = machines.resolve(estimator.machine)
-    if not hasattr(machine, "fit_gram"):
-        raise ValueError(
-            f"The search shares one kernel matrix, but {estimator.machine!r} is no kernel machine: "
-            f"use machine='svm' or 'ls', or scikit-learn's GridSearchCV."
-        )
-    return machine
-
-
-def _has_gamma(kernel: Any) -> bool:
-    return isinstance(kernel, str) and kernel not in WITHOUT_GAMMA
-
-
-def _settings(problem: Problem, gammas: Any, Cs: Any) -> list[tuple[float | None, float | None]]:
+def _settings(trainings: Trials, gammas: Any, Cs: Any) -> list[tuple[float | None, float | None]]:
     """Return the (gamma, C) to try, both ascending; None for what the machine does not have."""
-    machine = problem.machine
-    own = getattr(machine, "C", None)
-    if gammas is None and _has_gamma(machine.kernel):
-        gammas = FACTORS * median_gamma(problem.X, machine.kernel)
-    return list(product(_values(gammas, "gammas", None), _values(Cs, "Cs", own)))
+    machine = trainings.machine
+    if gammas is None and kernels.named(machine.kernel).has_gamma:
+        gammas = FACTORS * trainings.data.unit_gamma(machine.kernel)
+    return list(product(as_values(gammas, "gammas", None), as_values(Cs, "Cs", machine.cost)))
 
 
-def _values(given: Any, name: str, own: float | None) -> list[float | None]:
+def as_values(given: Any, name: str, own: float | None) -> list[float | None]:
     if given is None:
         return [own]
     values = sorted({positive(value, name) for value in np.atleast_1d(given).tolist()})
@@ -418,9 +408,9 @@ def _values(given: Any, name: str, own: float | None) -> list[float | None]:
     return [*values]
 
 
-def _folds(problem: Any, cv: Any) -> Any:
-    splitter = check_cv(cv, problem.y, classifier=True)
-    return problem.trainings(list(splitter.split(problem.X, problem.y)))
+def splits_of(data: Data, cv: Any) -> list[tuple[Array, Array]]:
+    """Return the training and test rows of each fold."""
+    return splits(cv, data.X, data.y, data.weight, pairwise=data.pairwise)
 
 
 def _table(

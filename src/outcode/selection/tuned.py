@@ -17,20 +17,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from outcode import codes, kernels
 from outcode._checks import Array, class_labels, lookup, positive, require_classes, row_weights
 from outcode.classifier import OutputCodeClassifier
-from outcode.decoders.softmax import Softmax
-from outcode.gram import DenseGram
+from outcode.decoders.shared import SharedSigmoid
+from outcode.folds import content_folds, distinct_rows
+from outcode.gram import given
 from outcode.machines import SVM, LeastSquares
 from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
 from outcode.scores import ByScores
 from outcode.selection.closed_form import loo_margins
 from outcode.selection.landscape import (
-    DISTANCES,
     RIDGES,
     Landscape,
     Trial,
-    distinct,
-    folds,
     hopeless,
     preferred,
     sample,
@@ -108,7 +106,7 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         machines: Any = ("ls", "svm"),
         kernels: Any = ("rbf", "exponential", "laplacian"),
         codes: Any = ("ova", "ovo"),
-        decoders: Any = ("softmax",),
+        decoders: Any = ("shared",),
         *,
         scoring: str = "accuracy",
         time_limit: float | None = None,
@@ -144,7 +142,7 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         weight = row_weights(sample_weight, len(labels))
         require_classes(classes, labels, weight)
         if not self._pairwise:
-            rows, weight = distinct(X, labels, weight)
+            rows, weight = distinct_rows(X, weight, labels)
             X, labels = X[rows], labels[rows]
         rng = check_random_state(self.random_state)
         land = Landscape(X, labels, weight, self._matrices(len(classes), rng), "full")
@@ -168,8 +166,8 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
     def _model(self, best: Trial) -> OutputCodeClassifier:
         gamma = "scale" if best.gamma is None else best.gamma
         machine = MACHINES[best.machine](best.kernel, gamma, C=best.C)
-        shared = Softmax(slope=best.slope, temperature=best.temperature)
-        decoder = shared if best.decoder == "softmax" else best.decoder
+        shared = SharedSigmoid(slope=best.slope, temperature=best.temperature)
+        decoder = shared if best.decoder == "shared" else best.decoder
         return OutputCodeClassifier(
             self._codes[best.code], machine, decoder, n_jobs=self.n_jobs, random_state=0
         )
@@ -394,15 +392,11 @@ class Search:
         own = [[t for t in self._of(k) if t.code == best.code] for k in names]
         members = [preferred(group, self.scoring) for group in own if group]
         weight = np.array([member.ridge**-0.5 for member in members])
-        mixture = kernels.Mixture(
-            tuple(member.kernel for member in members),
-            tuple(float(member.gamma or 0.0) for member in members),
-            tuple((weight / weight.sum()).tolist()),
-        )
+        share = (weight / weight.sum()).tolist()
+        terms = [(w, t.kernel, float(t.gamma or 1.0)) for w, t in zip(share, members, strict=True)]
+        mixture = str(kernels.Mixture(terms=tuple(terms)))
         ridge = np.exp(np.mean([np.log(member.ridge) for member in members]))
-        gram = mixture.combine(land.gram)
-        found = land.trials(mixture, None, best.code, ridge * MIXED, gram)
-        return trials + self._add(found)
+        return trials + self._add(land.trials(mixture, None, best.code, ridge * MIXED))
 
     def _supported(self, small: Landscape, large: Landscape, trials: list[Trial]) -> list[Trial]:
         """Try support vector machines where least squares is best, with the same C.
@@ -434,12 +428,15 @@ class Search:
 
     def _svm_margins(self, land: Landscape, trial: Trial) -> Array:
         """Return the margins of every row under support vector machines without its fold."""
-        gram, targets = _values(land, trial), land.codes[trial.code][land.labels]
+        targets, jobs = land.codes[trial.code][land.labels], self.owner.n_jobs
+        store = given(land.gram(trial.kernel, trial.gamma))
+        fold = content_folds(land.X, land.labels, FOLDS, land.weight, pairwise=self.owner._pairwise)
         machine = SVM(kernel="precomputed", C=trial.C, tol=1e-3)
-        jobs, store, fold = self.owner.n_jobs, DenseGram(gram), folds(land.labels, FOLDS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # it is a trial
-            machine.fit_gram(gram, targets, land.weight, n_jobs=jobs)
+            machine.fit_gram(store, targets, land.weight, n_jobs=jobs)
+            if fold.max() < 0:  # every class has a single row
+                return np.asarray(machine.training_margins_)
             return np.asarray(
                 machine.held_out_margins(store, targets, fold, land.weight, n_jobs=jobs)
             )
@@ -455,18 +452,14 @@ class Search:
         else:
             targets = matrix[land.labels]
             ridge = np.array([1.0 / best.C])
-            margins = loo_margins(_values(land, best), targets, ridge, land.weight)[0]
+            margins = loo_margins(land.gram(best.kernel, best.gamma), targets, ridge, land.weight)[
+                0
+            ]
         return preferred(self._add(land.decoded(best, margins, names)), self.scoring)
 
 
-def _values(land: Landscape, trial: Trial) -> Array:
-    """Return the kernel matrix of a trial, a mixture's too."""
-    mixture = getattr(trial.kernel, "combine", None)
-    return land.gram(trial.kernel, trial.gamma) if mixture is None else mixture(land.gram)
-
-
 def _has_width(kernel: Any) -> bool:
-    return isinstance(kernel, str) and kernel in DISTANCES
+    return kernels.named(kernel).of_distance
 
 
 def _listed(given: Any) -> list[Any]:

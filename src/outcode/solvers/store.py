@@ -30,17 +30,17 @@ class Store(Protocol):
 
     def __len__(self) -> int: ...
 
-    def row(self, i: int) -> Array:
-        """Return one row."""
-
-    def block(self, index: Array) -> Array:
-        """Return the square matrix of some rows, contiguous."""
+    def block(self, index: Array, memory: Array | None = None) -> Array:
+        """Return the square matrix of some rows, contiguous, in the memory given."""
 
     def strip(self, index: Array) -> Array:
         """Return some rows, not to be kept."""
 
-    def square(self, index: Array) -> Store:
-        """Return the store of some rows alone, in memory."""
+    def square(self, index: Array, memory: Array | None = None) -> Store:
+        """Return the store of some rows alone, in the memory given."""
+
+    def cross(self, rows: Array, columns: Array) -> Array:
+        """Return kernel values between some places and others."""
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 
 from outcode._checks import Array
 from outcode.app.papers.comparison import Setting, markdown
-from outcode.spoc import SPOC
+from outcode.classifier import SPOC
 
 SIZES = (10, 25, 50, 100, 150, 200, 250)
 QUICK = (10, 25, 50)

@@ -29,10 +29,9 @@ from outcode.app.papers.comparison import (
     side_by_side,
 )
 from outcode.app.study import Method, Study
-from outcode.classifier import OutputCodeClassifier
+from outcode.classifier import OutputCodeClassifier, SingleBinaryClassifier
 from outcode.datasets import Dataset, load
 from outcode.machines import SVM
-from outcode.sbc import SingleBinaryClassifier
 from outcode.selection import GreedySearch
 from outcode.statistics import average_ranks, friedman
 

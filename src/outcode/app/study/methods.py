@@ -19,10 +19,8 @@ from sklearn.svm import SVC
 from outcode import codes, decoders, machines
 from outcode._checks import lookup
 from outcode.app.study.searches import GammaSearchCV, MachineBoundSearch, powers
-from outcode.classifier import OutputCodeClassifier
-from outcode.sbc import SingleBinaryClassifier
+from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
 from outcode.selection import KernelSearchCV, LOOBoundSearch
-from outcode.spoc import SPOC
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, ParameterGrid
 
-from outcode.selection import LOOBoundSearch
-from outcode.selection.trainings import Problem, median_gamma
+from outcode.selection import LOOBoundSearch, median_gamma
+from outcode.selection.trials import Data
 
 
 class MachineBoundSearch(LOOBoundSearch):
@@ -20,9 +21,9 @@ class MachineBoundSearch(LOOBoundSearch):
     decoding of the bound is another.
     """
 
-    def _search(self, problem: Problem) -> int:
+    def _search(self, data: Data) -> int:
         linear = clone(self.estimator).set_params(decoder="linear")
-        return super()._search(Problem(linear, problem.X, problem.y, problem.weight))
+        return super()._search(replace(data, estimator=linear))
 
 
 class GammaSearchCV(GridSearchCV):

@@ -3,7 +3,8 @@
 Problem, variables and signs are those of :mod:`outcode.solvers.svm.loops`. Three levels of work:
 
 - *rows*: the whole problem, two rows of the Gram per step (:func:`loops.descend_blocks`, with
-  a free bias :func:`loops.descend_pairs`);
+  a free bias :func:`loops.descend_pairs`); left out when the Gram is not in memory, where the
+  squares of the rows that violate most are computed one after the other;
 - *shrinking*: rows that sit at a bound and want to stay there are left out; once the rest is at
   most a third, its square of the Gram is gathered, small enough for the cache, and solved there
   (a column of a ternary code that uses few rows starts from their square);
@@ -16,14 +17,14 @@ The answer is right when the duality gap says so: it is computed from the float6
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from outcode._checks import Array
+from outcode._checks import Array, warn
 from outcode.solvers.store import Store
 from outcode.solvers.svm import loops
 
@@ -45,18 +46,36 @@ NEIGHBOURS = 500
 
 
 @dataclass(frozen=True)
+class Rule:
+    """How a problem is solved: the bias, the largest violation allowed, steps at most."""
+
+    bias: str
+    tol: float
+    max_iter: int
+
+
+@dataclass(frozen=True)
 class Solution:
-    """What one column's machine is: duals, margins on all rows, and the certificate."""
+    """What was found for one column: dual variables, margins without a free bias, steps."""
 
     dual_coef: Array
-    bias: float
-    margins: Array
-    norm2: float
-    objective: float
-    gap: float
-    violation: float
+    fitted: Array
     n_iter: int
-    converged: bool
+
+
+class Memory:
+    """Working memory of each thread, used again: touching new memory costs more than the work."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def vector(self, name: str, size: int, dtype: Any) -> Array:
+        """Return a vector with whatever was in it."""
+        kept: dict[str, Array] = self._local.__dict__
+        if name not in kept or kept[name].size < size or kept[name].dtype != dtype:
+            kept.pop(name, None)
+            kept[name] = np.empty(size, dtype=dtype)
+        return kept[name][:size]
 
 
 @dataclass
@@ -93,11 +112,9 @@ def solve(
     gram: Store,
     y: Array,
     box: Array,
-    *,
-    bias: str = "kernel",
-    tol: float = 1e-3,
-    max_iter: int = 10_000_000,
-    start: tuple[Array, Array | None] | None = None,
+    rule: Rule,
+    start: tuple[Array, Array | None] | None,
+    memory: Memory,
 ) -> Solution:
     """Solve one column.
 
@@ -109,47 +126,36 @@ def solve(
     start : (dual_coef, margins without free bias) of a similar problem to start from; None for the
         margins of another Gram matrix
     """
-    used = np.flatnonzero(box > 0)
-    options: dict[str, Any] = {"bias": bias, "tol": tol, "max_iter": max_iter}
-    if _shrinks(used, gram):
-        return _solve_few(gram, used, y, box, start, options)
-    problem = _begin(gram, y, box, *BIASES[bias], start)
+    tol, max_iter = rule.tol, rule.max_iter
+    problem = _begin(gram, y, box, *BIASES[rule.bias], start)
     n_iter, violation, whole, squares = 0, problem.violation(), True, 0
     while violation > tol and n_iter < max_iter:
-        if whole:  # all rows; between two gathered squares always, to see what was left out
+        if gram.matrix is None:  # kernel values are computed when asked for
+            rows = _working(problem, gram.largest_square)
+            steps, whole = _descend_square(gram, problem, rows, tol / 2, max_iter, memory), True
+        elif whole:  # all rows; between two gathered squares always, to see what was left out
             burst = BURST * 4**squares  # what a square left over is mostly little
             steps = _descend_whole(gram, problem, tol / 2, max_iter - n_iter, burst)
         else:
-            steps = _descend_square(gram, problem, problem.active(), tol / 2, max_iter - n_iter)
+            active = problem.active()
+            steps = _descend_square(gram, problem, active, tol / 2, max_iter - n_iter, memory)
             squares += 1
         n_iter += steps
         violation = problem.violation()
         if whole and steps == 0:  # the kernel values are too coarse to do better
             break
-        whole = not whole or not _shrinks(problem.active(), gram)
-    if violation <= tol < POLISH_TOL:
-        violation = _polish(gram, problem, violation)
-    return _certify(problem, box, n_iter, violation, violation <= tol)
+        whole = not whole or gram.matrix is None or not shrinks(problem.active(), gram)
+    if tol < POLISH_TOL:
+        _polish(gram, problem, tol)
+    return Solution(problem.s, problem.g + y, n_iter)
 
 
-def _solve_few(
-    gram: Store,
-    used: Array,
-    y: Array,
-    box: Array,
-    start: tuple[Array, Array | None] | None,
-    options: dict[str, Any],
-) -> Solution:
-    """Solve a column that uses few rows on their square alone, then give every row its margin."""
-    square = gram.square(used)
-    if start is not None:
-        start = start[0][used], None
-    part = solve(square, y[used], box[used], start=start, **options)
-    dual_coef, margins = np.zeros(len(y)), np.full(len(y), part.bias)
-    dual_coef[used] = part.dual_coef
-    support = np.flatnonzero(dual_coef)
-    gram.add(support, dual_coef[support], margins)
-    return replace(part, dual_coef=dual_coef, margins=margins)
+def polish(gram: Store, y: Array, box: Array, rule: Rule, start: tuple[Array, Array]) -> Solution:
+    """Follow a solution by one exact solve for the rows between their bounds."""
+    lo, hi = np.minimum(0.0, y * box), np.maximum(0.0, y * box)
+    problem = _Problem(y, lo, hi, start[0].copy(), start[1] - y, *BIASES[rule.bias])
+    _polish(gram, problem, rule.tol)
+    return Solution(problem.s, problem.g + y, 0)
 
 
 def _begin(
@@ -177,14 +183,34 @@ def _begin(
 def _balanced(s: Array) -> Array:
     """Scale the heavier side down until sum s = 0."""
     plus, minus = s[s > 0].sum(), -s[s < 0].sum()
+    if abs(plus - minus) <= 1e-14 * (plus + minus):
+        return s
     if plus == 0 or minus == 0:
         return np.zeros_like(s)
     return np.where(s > 0, s * min(1.0, minus / plus), s * min(1.0, plus / minus))
 
 
-def _shrinks(active: Array, gram: Store) -> bool:
+def shrinks(active: Array, gram: Store) -> bool:
     """Return whether the active rows are few enough to copy their square of the Gram."""
     return len(gram) > SMALL and len(active) <= min(SHRINK * len(gram), gram.largest_square)
+
+
+def _working(problem: _Problem, most: int) -> Array:
+    """Return at most some of the active rows: those that violate most, and those between bounds.
+
+    Half of the places go to the largest violations, equal ones in an order that has no pattern.
+    """
+    active = problem.active()
+    if len(active) <= most:
+        return active
+    up, down = (v[active] for v in loops.violations(problem.g, problem.s, problem.lo, problem.hi))
+    middle = (up.max() - down.max()) / 2 if problem.free else 0.0
+    mixed = np.random.RandomState(0).permutation(len(active))
+    ranked = mixed[np.argsort(-np.maximum(up - middle, down + middle)[mixed], kind="stable")]
+    inside = ((problem.s > problem.lo) & (problem.s < problem.hi))[active[ranked]]
+    first = np.arange(len(ranked)) < most // 2
+    chosen = ranked[np.argsort(~(first | inside), kind="stable")][:most]
+    return np.sort(active[chosen])
 
 
 def _descend_whole(gram: Store, problem: _Problem, tol: float, max_iter: int, burst: int) -> int:
@@ -194,19 +220,22 @@ def _descend_whole(gram: Store, problem: _Problem, tol: float, max_iter: int, bu
     diagonal = (gram.diagonal + problem.shift).astype(gram.dtype)
     while steps < max_iter:
         most = min(burst if n > SMALL else max_iter, max_iter - steps)
-        done = _descend(gram.matrix, gram, diagonal, part, tol, most)
+        done = _descend(gram.matrix, diagonal, part, tol, most)
         steps += done
-        if done < most or _shrinks(part.active(), gram):
+        if done < most or shrinks(part.active(), gram):
             break
     _apply(gram, problem, np.arange(n), part.s)
     return steps
 
 
-def _descend_square(gram: Store, problem: _Problem, index: Array, tol: float, max_iter: int) -> int:
+def _descend_square(
+    gram: Store, problem: _Problem, index: Array, tol: float, max_iter: int, memory: Memory
+) -> int:
     """Work on some rows alone, on their square of the Gram."""
+    square = gram.block(index, memory.vector("active", len(index) ** 2, gram.dtype))
     part = problem.part(index, gram.dtype)
     diagonal = (gram.diagonal[index] + problem.shift).astype(gram.dtype)
-    steps = _descend(gram.block(index), gram, diagonal, part, tol, max_iter)
+    steps = _descend(square, diagonal, part, tol, max_iter)
     _apply(gram, problem, index, part.s)
     return steps
 
@@ -220,22 +249,23 @@ def _apply(gram: Store, problem: _Problem, index: Array, s: Array) -> None:
     problem.s[index] = s
 
 
-def _polish(gram: Store, problem: _Problem, violation: float) -> float:
+def _polish(gram: Store, problem: _Problem, tol: float) -> None:
     """One Newton step on the rows between their bounds, kept if it lessens the violation.
 
     With the bounded rows held, the optimum solves (K + shift) d = -g on the others (with a free
     bias: up to a constant, and sum d = 0).
     """
     index = np.flatnonzero((problem.s > problem.lo) & (problem.s < problem.hi))
-    if not 0 < len(index) <= SMALL:
-        return violation
+    violation = problem.violation()
+    if violation > tol or not 0 < len(index) <= SMALL:
+        return
     block = gram.block(index).astype(np.float64) + problem.shift
     block.flat[:: len(index) + 1] *= 1 + 1e-14
     try:
         sides = np.column_stack([-problem.g[index], np.ones(len(index))])
         step, ones = cho_solve(cho_factor(block), sides).T
     except np.linalg.LinAlgError:  # repeated rows, or a kernel that is not positive definite
-        return violation
+        return
     if problem.free:
         step = step - ones * (step.sum() / ones.sum())
     s, g = problem.s.copy(), problem.g.copy()
@@ -243,80 +273,13 @@ def _polish(gram: Store, problem: _Problem, violation: float) -> float:
     better = problem.violation()
     if not better < violation or (problem.free and abs(problem.s.sum()) > 1e-12 * np.abs(s).sum()):
         problem.s, problem.g = s, g
-        return violation
-    return better
 
 
-def _descend(
-    matrix: Array | None, gram: Store, diagonal: Array, part: _Problem, tol: float, max_iter: int
-) -> int:
+def _descend(matrix: Array, diagonal: Array, part: _Problem, tol: float, max_iter: int) -> int:
     arrays = diagonal, part.g, part.s, part.lo, part.hi
-    if matrix is None:
-        return _descend_rows(gram, *arrays, part.shift, part.free, tol, max_iter)
     if part.free:
         return int(loops.descend_pairs(matrix, *arrays, tol, max_iter))
     return int(loops.descend_blocks(matrix, *arrays, part.shift, tol, max_iter))
-
-
-def _descend_rows(
-    gram: Store,
-    diagonal: Array,
-    g: Array,
-    s: Array,
-    lo: Array,
-    hi: Array,
-    shift: float,
-    free: bool,
-    tol: float,
-    max_iter: int,
-) -> int:
-    """The loop of :func:`loops.descend_pairs` for any bias, with rows fetched one by one."""
-    kind: Any = g.dtype.type
-    up, down = np.empty_like(g), np.empty_like(g)
-    loops.masks(s, lo, hi, up, down)
-    zero, any_row = kind(0), g
-    i_up, v_up, i_down, v_down = loops.update(g, up, down, zero, any_row, zero, any_row, zero)
-    for iteration in range(max_iter):
-        if (v_up + v_down if free else max(v_up, v_down)) <= tol:
-            return iteration
-        i = i_up if free or v_up >= v_down else i_down
-        row_i = gram.row(i)
-        first = np.clip(s[i] - g[i] / max(loops.TINY, diagonal[i]), lo[i], hi[i]) - s[i]
-        up[i] = down[i] = loops.HUGE
-        j = loops.partner(g, up, down, diagonal, row_i, i, kind(first), kind(shift), free)
-        j = i_down if j < 0 and free else j
-        k_ij = float(row_i[max(j, 0)]) + shift
-        d_i, d_j = loops.choose_step(g, s, lo, hi, diagonal, i, j, k_ij, free)
-        d_i = loops.move(s, lo, hi, up, down, i, d_i)
-        d_j = loops.move(s, lo, hi, up, down, j, d_j) if j >= 0 else 0.0
-        row_j = gram.row(j) if j >= 0 else row_i
-        step = kind(d_i), row_i, kind(d_j), row_j, kind(shift * (d_i + d_j))
-        i_up, v_up, i_down, v_down = loops.update(g, up, down, *step)
-    return max_iter
-
-
-def _certify(
-    problem: _Problem, box: Array, n_iter: int, violation: float, converged: bool
-) -> Solution:
-    """Bias, squared norm, primal objective and relative duality gap of what was found."""
-    s, y = problem.s, problem.y
-    kernel_part = problem.g + y
-    bias = _free_bias(problem) if problem.free else 0.0
-    margins = kernel_part + bias
-    norm2 = max(0.0, float(s @ kernel_part))
-    primal = 0.5 * norm2 + float(box @ np.maximum(0.0, 1.0 - y * margins))
-    dual = float(s @ y) - 0.5 * norm2
-    return Solution(
-        dual_coef=s,
-        bias=bias if problem.free else problem.shift * float(s.sum()),
-        margins=margins,
-        norm2=norm2,
-        objective=primal,
-        gap=max(0.0, primal - dual) / max(primal, np.finfo(float).tiny),
-        violation=violation,
-        n_iter=n_iter,
-        converged=converged,
-    )
 
 
 def removals(
@@ -378,29 +341,12 @@ def _nearest(s: Array, margins: Array, gram: Store) -> Array:
     """
     support, others = np.flatnonzero(s), np.flatnonzero((s == 0) & (margins < np.inf))
     if len(support) > gram.largest_square:
-        warnings.warn(
+        warn(
             f"The kernel values of {len(support):,} support vectors do not fit into max_memory: "
             f"what leaving one out does is taken to be as much as it can be. Raise max_memory.",
-            stacklevel=2,
         )
         return support[:0]
     most = min(max(len(support), NEIGHBOURS), gram.largest_square - len(support))
     closest = np.argsort(margins[others], kind="stable")[:most]
     near = np.sort(np.concatenate([support, others[closest]]))
     return np.arange(len(s)) if 2 * len(near) > len(s) and gram.matrix is not None else near
-
-
-def _free_bias(problem: _Problem) -> float:
-    """Mean of y - f over rows between their bounds; the middle of the allowed range if none.
-
-    A row within rounding of a bound is at it: how near depends on where the solver started.
-    """
-    s, lo, hi = problem.s, problem.lo, problem.hi
-    rounding = 1e-10 * (hi - lo)
-    between = (s > lo + rounding) & (s < hi - rounding)
-    if between.any():
-        return float(-problem.g[between].mean())
-    up, down = (float(v.max()) for v in loops.violations(problem.g, s, lo, hi))
-    if up <= -loops.HUGE:  # only rows of one sign are left: the range has one end
-        return -down
-    return up if down <= -loops.HUGE else (up - down) / 2

@@ -11,12 +11,17 @@ with C_i = 0 (another class, another fold) can never move, and its margin comes 
 
 ``g`` is the gradient f - y. Row i may go up while s_i < hi_i (violation -g_i), and down while
 s_i > lo_i (violation g_i). The masks ``up`` and ``down`` are 0 where a row may and HUGE where it
-may not, so that choosing a row is a maximum without a branch. LLVM does not vectorise a maximum
-with its place; it does vectorise LANES maxima side by side, which is what the loops do.
+may not, so that choosing a row is a maximum without a branch. LLVM vectorises a maximum (told so by
+:func:`larger`, a comparison alone does not suffice) but not its place: the maximum of each page of
+rows is taken, then looked for in the page that has it.
 
-With a free bias two rows move at a time (:func:`descend_pairs`). Without the sum constraint a block
-of rows does (:func:`descend_blocks`): what a step costs is reading rows of K from main memory, and
-a block is solved from 16 x 16 of its values before its rows are read, eight side by side.
+Two rows move at a time (:func:`pairs`), or, without the sum constraint, a block of rows
+(:func:`descend_blocks`): on many rows a step costs what reading rows of K from main memory does,
+and a block is solved from 16 x 16 of its values before its rows are read, eight side by side.
+:mod:`bank` solves many small columns, each for values of C and folds, in one compiled call.
+
+Everything is written for a short compilation, which is what a first fit waits for: few functions,
+one type of kernel values each, comparisons instead of ``min`` and ``max``.
 """
 
 from __future__ import annotations
@@ -25,10 +30,15 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
 
 from outcode._checks import Array
 
-LANES = 256
+#: Rows whose largest violation is looked for at once.
+PAGE = 256
+#: Rows of which at most one joins a block going up, and one going down.
+LEAF = 64
 HUGE = 1e30
 #: Rows that move together, and the share of the largest gain that takes a row along.
 BLOCK, GAIN = 16, 0.3
@@ -38,163 +48,208 @@ TINY = 1e-12
 FAST = {"contract", "reassoc", "nsz", "arcp", "nnan", "ninf"}
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 compiled_fast = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=FAST)
+#: For loops that allocate nothing: without the counting of references, which costs them time.
+options: Any = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": FAST}
+lean = numba.njit(**{**options, "_nrt": False})
+
+
+def _extreme(name: str) -> Any:
+    """Return a function of two numbers, neither of them NaN, that is one instruction of LLVM."""
+
+    def typed(_: Any, a: Any, b: Any) -> Any:
+        def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
+            kind = values[0].type
+            signature = ir.FunctionType(kind, [kind, kind])
+            function = builder.module.declare_intrinsic(name, [kind], signature)
+            return builder.call(function, values, fastmath=("fast",))
+
+        return a(a, a), generate
+
+    return intrinsic(typed)
+
+
+larger, smaller = _extreme("llvm.maxnum"), _extreme("llvm.minnum")
 
 
 @compiled_fast
 def update(g: Any, up: Any, down: Any, a: Any, row_a: Any, b: Any, row_b: Any, c: Any) -> Any:
-    """g += a row_a + b row_b + c, and in the same pass the rows that violate most each way.
+    """g += a row_a + b row_b + c, and in the same pass the largest violations each way.
 
-    Returns (i, -g_i) for the row that gains most by going up and (j, g_j) for down.
+    Returns (page, -g_i) for the row that gains most by going up, (page, g_j) for down; the pages
+    say where to look for the rows (:func:`find`).
     """
     n = g.shape[0]
-    none = g.dtype.type(-HUGE)
-    best_up, best_down = np.full(LANES, none), np.full(LANES, none)
-    for start in range(0, n, LANES):
-        width = min(LANES, n - start)
-        g_, up_, down_ = (
-            g[start : start + width],
-            up[start : start + width],
-            down[start : start + width],
-        )
-        a_, b_ = row_a[start : start + width], row_b[start : start + width]
-        for p in range(width):
+    none = g.dtype.type(-2.0 * HUGE)
+    best_up, best_down, page_up, page_down = none, none, 0, 0
+    for start in range(0, n, PAGE):
+        stop = start + PAGE if start + PAGE < n else n
+        g_, up_, down_ = g[start:stop], up[start:stop], down[start:stop]
+        a_, b_ = row_a[start:stop], row_b[start:stop]
+        most_up, most_down = none, none
+        for p in range(stop - start):
             value = g_[p] + (a * a_[p] + b * b_[p] + c)
             g_[p] = value
-            x, y = -value - up_[p], value - down_[p]
-            best_up[p] = x if x > best_up[p] else best_up[p]
-            best_down[p] = y if y > best_down[p] else best_down[p]
-    lane_up, lane_down = 0, 0
-    for p in range(LANES):
-        if best_up[p] > best_up[lane_up]:
-            lane_up = p
-        if best_down[p] > best_down[lane_down]:
-            lane_down = p
-    i, j = min(lane_up, n - 1), min(lane_down, n - 1)
-    for p in range(lane_up, n, LANES):
-        if -g[p] - up[p] > -g[i] - up[i]:
-            i = p
-    for p in range(lane_down, n, LANES):
-        if g[p] - down[p] > g[j] - down[j]:
-            j = p
-    return i, -g[i] - up[i], j, g[j] - down[j]
-
-
-@compiled_fast
-def partner(
-    g: Any, up: Any, down: Any, diagonal: Any, row: Any, i: int, first: Any, shift: Any, free: bool
-) -> int:
-    """Return the row that gains most when moved together with row i (second-order choice).
-
-    With a free bias the pair moves along e_i - e_j and gains (g_j - g_i)^2 / |phi_i - phi_j|^2
-    (Fan, Chen & Lin 2005). Otherwise i has moved alone by ``first``, and the gain of j is its
-    remaining violation squared over the curvature left after i adapts (Steinwart, Hush & Scovel
-    2011).
-    """
-    n = g.shape[0]
-    zero, tiny, two = g.dtype.type(0.0), g.dtype.type(TINY), g.dtype.type(2.0)
-    k_ii, g_i = diagonal[i], g[i]
-    best = np.full(LANES, g.dtype.type(-1.0))
-    for start in range(0, n, LANES):
-        width = min(LANES, n - start)
-        g_, up_, down_ = (
-            g[start : start + width],
-            up[start : start + width],
-            down[start : start + width],
-        )
-        row_, diagonal_ = row[start : start + width], diagonal[start : start + width]
-        if free:
-            for p in range(width):
-                v = g_[p] - down_[p] - g_i
-                curve = k_ii + diagonal_[p] - two * (row_[p] + shift)
-                v = v if v > zero else zero
-                curve = curve if curve > tiny else tiny
-                gain = v * v / curve
-                best[p] = gain if gain > best[p] else best[p]
-        else:
-            for p in range(width):
-                k = row_[p] + shift
-                v = g_[p] + first * k
-                x, y = -v - up_[p], v - down_[p]
-                v = x if x > y else y
-                v = v if v > zero else zero
-                curve = diagonal_[p] * k_ii - k * k
-                curve = curve if curve > tiny * k_ii else tiny * k_ii
-                gain = v * v / curve
-                best[p] = gain if gain > best[p] else best[p]
-    lane = 0
-    for p in range(LANES):
-        if best[p] > best[lane]:
-            lane = p
-    j, most = -1, zero
-    for p in range(lane, n, LANES):
-        k = row[p] + shift
-        if free:
-            v = g[p] - down[p] - g_i
-            curve = max(tiny, k_ii + diagonal[p] - two * k)
-        else:
-            v = g[p] + first * k
-            v = max(-v - up[p], v - down[p])
-            curve = max(tiny * k_ii, diagonal[p] * k_ii - k * k)
-        gain = max(zero, v) * max(zero, v) / curve
-        if gain > most:
-            j, most = p, gain
-    return j
+            most_up = larger(most_up, -value - up_[p])
+            most_down = larger(most_down, value - down_[p])
+        if most_up > best_up:
+            best_up, page_up = most_up, start
+        if most_down > best_down:
+            best_down, page_down = most_down, start
+    return page_up, best_up, page_down, best_down
 
 
 @compiled
-def pair_step(
-    g_i: float, g_j: float, k_ii: float, k_jj: float, k_ij: float, low: Any, high: Any
-) -> Any:
-    """Return the exact minimum over the box of g.d + 1/2 d'Kd in two variables."""
-    det = k_ii * k_jj - k_ij * k_ij
-    if det > TINY * k_ii * k_jj:
-        x, y = (k_ij * g_j - k_jj * g_i) / det, (k_ij * g_i - k_ii * g_j) / det
-        if low[0] <= x <= high[0] and low[1] <= y <= high[1]:
-            return x, y
-    best, best_x, best_y = np.inf, 0.0, 0.0
-    for edge in range(4):  # otherwise the minimum lies on an edge of the box
-        if edge < 2:
-            x = low[0] if edge == 0 else high[0]
-            y = min(high[1], max(low[1], -(g_j + k_ij * x) / max(TINY, k_jj)))
-        else:
-            y = low[1] if edge == 2 else high[1]
-            x = min(high[0], max(low[0], -(g_i + k_ij * y) / max(TINY, k_ii)))
-        value = g_i * x + g_j * y + 0.5 * (k_ii * x * x + k_jj * y * y) + k_ij * x * y
-        if value < best:
-            best, best_x, best_y = value, x, y
-    return best_x, best_y
+def find(g: Any, mask: Any, sign: Any, page: int, violation: Any) -> int:
+    """Return the row of a page that violates as much, going up (sign -1) or down (sign 1)."""
+    last = g.shape[0] - 1
+    while page < last and sign * g[page] - mask[page] < violation:
+        page += 1
+    return page
 
 
-@compiled
+@lean
 def move(s: Any, lo: Any, hi: Any, up: Any, down: Any, i: int, step: float) -> float:
     """s_i += step, landing exactly on a bound when it reaches one; returns the step made."""
     before = s[i]
-    value = before + step
+    after = before + step
     if step >= hi[i] - before:
-        value = hi[i]
-    elif step <= lo[i] - before:
-        value = lo[i]
-    s[i] = value
-    up[i] = 0.0 if value < hi[i] else HUGE
-    down[i] = 0.0 if value > lo[i] else HUGE
-    return value - before
+        after = hi[i]
+    if step <= lo[i] - before:
+        after = lo[i]
+    s[i] = after
+    up[i] = HUGE * (after >= hi[i])
+    down[i] = HUGE * (after <= lo[i])
+    return after - before
 
 
-@compiled
-def choose_step(
-    g: Any, s: Any, lo: Any, hi: Any, diagonal: Any, i: int, j: int, k_ij: float, free: bool
-) -> Any:
-    """Return the steps of rows i and j."""
-    g_i, k_ii = float(g[i]), float(diagonal[i])
-    if j < 0:
-        return -g_i / max(TINY, k_ii), 0.0
-    g_j, k_jj = float(g[j]), float(diagonal[j])
-    if free:
-        t = (g_j - g_i) / max(TINY, k_ii + k_jj - 2.0 * k_ij)
-        t = min(t, hi[i] - s[i], s[j] - lo[j])
-        return t, -t
-    low, high = (lo[i] - s[i], lo[j] - s[j]), (hi[i] - s[i], hi[j] - s[j])
-    return pair_step(g_i, g_j, k_ii, k_jj, k_ij, low, high)
+@lean
+def pairs(
+    matrix: Any,
+    diagonal: Any,
+    g: Any,
+    s: Any,
+    lo: Any,
+    hi: Any,
+    n: int,
+    shift: float,
+    free: bool,
+    tol: float,
+    max_iter: int,
+    up: Any,
+    down: Any,
+    gain: Any,
+) -> int:
+    """Sequential minimal optimisation, two rows at a time, in float64.
+
+    Choice     free bias: the row that violates most upwards goes first, and its partner is the one
+               that gains most, (g_j - g_i)^2 / |phi_i - phi_j|^2 (Fan, Chen & Lin 2005). Otherwise
+               the row that violates most goes first; had it moved alone, its partner is the one
+               with the largest violation left, squared, over the curvature left after i adapts
+               (Steinwart, Hush & Scovel 2011)
+    Step       the exact minimum in both. If that of the plane lies outside the box, that of the box
+               lies on a side between them: x or y is put there and the other one follows
+    Stop       the largest violation is at most ``tol``; free bias: the sum of the largest up and
+               the largest down, as LIBSVM
+    Cost       two rows of ``matrix`` each step
+
+    The problem is that of the first n rows; arrays may be longer. ``g`` and ``s`` are changed in
+    place; ``up``, ``down`` and ``gain`` are memory. Returns the number of steps. One function, no
+    slices, and a new name for every value: a call costs as much as a step on a few dozen rows, and
+    compilation takes long over names that change.
+    """
+    i = 0
+    j = 0
+    d_i = 0.0
+    d_j = 0.0
+    iteration = 0
+    for p in range(n):
+        up[p] = HUGE * (s[p] >= hi[p])
+        down[p] = HUGE * (s[p] <= lo[p])
+    while True:
+        both = shift * (d_i + d_j)
+        v_up = -2.0 * HUGE
+        v_down = -2.0 * HUGE
+        for q in range(n):
+            g_q = g[q] + (d_i * matrix[i, q] + d_j * matrix[j, q] + both)
+            g[q] = g_q
+            v_up = larger(v_up, -g_q - up[q])
+            v_down = larger(v_down, g_q - down[q])
+        worst = v_up + v_down if free else larger(v_up, v_down)
+        if worst <= tol or iteration >= max_iter:
+            return iteration
+        iteration += 1
+        i = 0
+        if free or v_up >= v_down:
+            while i < n - 1 and -g[i] - up[i] < v_up:
+                i += 1
+        else:
+            while i < n - 1 and g[i] - down[i] < v_down:
+                i += 1
+        k_ii = larger(diagonal[i], TINY)
+        g_i = g[i]
+        low = lo[i] - s[i]
+        high = hi[i] - s[i]
+        mask_up = up[i]
+        mask_down = down[i]
+        up[i] = HUGE  # i is no partner of itself
+        down[i] = HUGE
+        # curvature: K_ii + K_rr - 2 K_ir of a free pair, otherwise K_ii K_rr - K_ir^2
+        alone = 0.0 if free else smaller(larger(-g_i / k_ii, low), high)
+        base = g_i * free
+        off = HUGE * free
+        c_one = k_ii * free
+        c_r = 1.0 if free else k_ii
+        c_k = -2.0 * free
+        c_kk = free - 1.0
+        most = 0.0
+        for r in range(n):
+            k_r = matrix[i, r] + shift
+            g_r = g[r] + alone * k_r
+            v_r = larger(larger(-g_r - up[r] - off, g_r - down[r] - base), 0.0)
+            gain_r = v_r * v_r / larger(c_one + c_r * diagonal[r] + k_r * (c_k + c_kk * k_r), TINY)
+            gain[r] = gain_r
+            most = larger(most, gain_r)
+        j = 0
+        while j < n - 1 and gain[j] < most:
+            j += 1
+        up[i] = mask_up
+        down[i] = mask_down
+        k_ij = matrix[i, j] + shift
+        k_jj = larger(diagonal[j], TINY)
+        g_j = g[j]
+        low_j = lo[j] - s[j]
+        high_j = hi[j] - s[j]
+        if free:
+            slope = (g_j - g_i) / larger(k_ii + k_jj - 2.0 * k_ij, TINY)
+            d_i = smaller(smaller(slope, high), -low_j)
+            d_j = -d_i
+        elif most > 0.0:
+            det = larger(k_ii * k_jj - k_ij * k_ij, TINY * k_ii * k_jj)
+            x = smaller(larger((k_ij * g_j - k_jj * g_i) / det, low), high)
+            y = smaller(larger(-(g_j + k_ij * x) / k_jj, low_j), high_j)
+            y_2 = smaller(larger((k_ij * g_i - k_ii * g_j) / det, low_j), high_j)
+            x_2 = smaller(larger(-(g_i + k_ij * y_2) / k_ii, low), high)
+            value = g_i * x + g_j * y + 0.5 * (k_ii * x * x + k_jj * y * y) + k_ij * x * y
+            value_2 = g_i * x_2 + g_j * y_2 + 0.5 * (k_ii * x_2 * x_2 + k_jj * y_2 * y_2)
+            second = value_2 + k_ij * x_2 * y_2 < value
+            d_i = x_2 if second else x
+            d_j = y_2 if second else y
+        else:
+            d_i = alone
+            d_j = 0.0
+        d_i = move(s, lo, hi, up, down, i, d_i)
+        d_j = move(s, lo, hi, up, down, j, d_j)
+
+
+def descend_pairs(
+    matrix: Any, diagonal: Any, g: Any, s: Any, lo: Any, hi: Any, tol: float, max_iter: int
+) -> int:
+    """Solve the problem with a free bias by :func:`pairs`."""
+    exact, memory = g.astype(np.float64), np.empty((3, len(g)))
+    arrays = matrix, diagonal.astype(np.float64), exact, s, lo, hi
+    steps = int(pairs(*arrays, len(g), 0.0, True, tol, max_iter, *memory))
+    g[:] = exact
+    return steps
 
 
 @compiled
@@ -205,70 +260,35 @@ def masks(s: Any, lo: Any, hi: Any, up: Any, down: Any) -> None:
         down[i] = 0.0 if s[i] > lo[i] else HUGE
 
 
-@compiled
-def descend_pairs(
-    matrix: Any, diagonal: Any, g: Any, s: Any, lo: Any, hi: Any, tol: float, max_iter: int
-) -> int:
-    """Sequential minimal optimisation of the problem with a free bias, two rows at a time.
-
-    The row that violates most upwards goes first, its partner is chosen by second-order gain, the
-    pair is solved exactly. Stops when the sum of the largest violations up and down is at most
-    ``tol``, as LIBSVM. ``g`` and ``s`` are changed in place; one iteration costs two rows of
-    ``matrix``. Returns the number of iterations.
-    """
-    n = g.shape[0]
-    kind = g.dtype.type
-    up, down = np.empty(n, g.dtype), np.empty(n, g.dtype)
-    masks(s, lo, hi, up, down)
-    i, v_up, i_down, v_down = update(g, up, down, kind(0), matrix[0], kind(0), matrix[0], kind(0))
-    for iteration in range(max_iter):
-        if v_up + v_down <= tol:
-            return iteration
-        up[i] = down[i] = HUGE  # i is no partner of itself; move() sets its masks again
-        j = partner(g, up, down, diagonal, matrix[i], i, kind(0), kind(0), True)
-        j = i_down if j < 0 else j
-        d_i, d_j = choose_step(g, s, lo, hi, diagonal, i, j, float(matrix[i, j]), True)
-        d_i = move(s, lo, hi, up, down, i, d_i)
-        d_j = move(s, lo, hi, up, down, j, d_j)
-        i, v_up, i_down, v_down = update(
-            g, up, down, kind(d_i), matrix[i], kind(d_j), matrix[j], kind(0)
-        )
-    return max_iter
-
-
 @compiled_fast
 def gains(
     g: Any, up: Any, down: Any, diagonal: Any, row: Any, i: int, first: Any, shift: Any, best: Any
 ) -> None:
-    """Write each lane's largest second-order gain (see :func:`partner`), up and down apart."""
+    """Write each page's largest second-order gain (see :func:`pairs`), up and down apart."""
+    n = g.shape[0]
     zero, one, tiny = g.dtype.type(0.0), g.dtype.type(1.0), g.dtype.type(TINY)
     k_ii = diagonal[i]
-    best_up, best_down = best[0], best[1]
-    best_up[:], best_down[:] = zero, zero
-    for start in range(0, g.shape[0], LANES):
-        width = min(LANES, g.shape[0] - start)
-        g_, up_, down_ = (
-            g[start : start + width],
-            up[start : start + width],
-            down[start : start + width],
-        )
-        row_, diagonal_ = row[start : start + width], diagonal[start : start + width]
-        for p in range(width):
+    least = tiny * k_ii
+    for page in range(best.shape[1]):
+        start = page * LEAF
+        stop = start + LEAF if start + LEAF < n else n
+        g_, up_, down_ = g[start:stop], up[start:stop], down[start:stop]
+        row_, diagonal_ = row[start:stop], diagonal[start:stop]
+        most_up, most_down = zero, zero
+        for p in range(stop - start):
             k = row_[p] + shift
             v = g_[p] + first * k
-            x, y = -v - up_[p], v - down_[p]
-            x, y = x if x > zero else zero, y if y > zero else zero
-            curve = diagonal_[p] * k_ii - k * k
-            inverse = one / (curve if curve > tiny * k_ii else tiny * k_ii)
-            x, y = x * x * inverse, y * y * inverse
-            best_up[p] = x if x > best_up[p] else best_up[p]
-            best_down[p] = y if y > best_down[p] else best_down[p]
+            x, y = larger(-v - up_[p], zero), larger(v - down_[p], zero)
+            inverse = one / larger(diagonal_[p] * k_ii - k * k, least)
+            most_up = larger(most_up, x * x * inverse)
+            most_down = larger(most_down, y * y * inverse)
+        best[0, page], best[1, page] = most_up, most_down
 
 
 @compiled
 def take(
     g: Any,
-    sign: int,
+    side: int,
     mask: Any,
     diagonal: Any,
     row: Any,
@@ -279,24 +299,29 @@ def take(
     m: int,
     most: int,
 ) -> int:
-    """Add the best row of each lane that gains enough to the block, up to ``most`` rows.
+    """Add the best row of each page that gains enough to the block, up to ``most`` rows.
 
     ``block[0]`` is the row that goes first, m rows are in it already; returns how many are then.
+    ``side`` is 0 for rows that go up and 1 for rows that go down.
     """
-    n, k_ii = g.shape[0], diagonal[block[0]]
-    top = np.argmax(best)
-    for t in range(LANES):
-        lane = (top + t) % LANES
-        if m >= most or best[top] <= 0.0:
+    n, k_ii, sign = g.shape[0], float(diagonal[block[0]]), 2.0 * side - 1.0
+    pages, top = best.shape[1], 0
+    for page in range(pages):
+        top = page if best[side, page] > best[side, top] else top
+    enough = GAIN * best[side, top]
+    for t in range(pages):
+        page = top + t if top + t < pages else top + t - pages
+        if m >= most or enough <= 0.0:
             return m
-        if best[lane] < GAIN * best[top]:
+        if best[side, page] < enough:
             continue
         j, largest = -1, 0.0
-        for p in range(lane, n, LANES):
-            k = row[p] + shift
-            v = max(0.0, sign * (g[p] + first * k) - mask[p])
-            gain = v * v / max(TINY * k_ii, diagonal[p] * k_ii - k * k)
-            if gain > largest:
+        for p in range(page * LEAF, (page + 1) * LEAF if (page + 1) * LEAF < n else n):
+            k = float(row[p]) + shift
+            v = sign * (g[p] + first * k) - mask[p]
+            curve = diagonal[p] * k_ii - k * k
+            gain = v * v / (curve if curve > TINY * k_ii else TINY * k_ii)
+            if v > 0.0 and gain > largest:
                 j, largest = p, gain
         if j >= 0:
             block[m] = j
@@ -305,74 +330,36 @@ def take(
 
 
 @compiled
-def solve_block(square: Any, g: Any, low: Any, high: Any, tol: float, step: Any) -> None:
-    """Minimise g.d + 1/2 d'Kd over a small box by pairs, as :func:`partner` chooses them.
-
-    Stops when the largest violation is at most ``tol`` or a tenth of what it was: solving a block
-    further than its surroundings is wasted. ``step`` is d, ``g`` the gradient there.
-    """
-    m = g.shape[0]
-    step[:] = 0.0
-    for iteration in range(4 * m):
-        i, worst = -1, 0.0
-        for a in range(m):
-            v = -g[a] if step[a] < high[a] else 0.0
-            v = max(v, g[a]) if step[a] > low[a] else v
-            if v > worst:
-                i, worst = a, v
-        if iteration == 0:
-            tol = max(tol, 0.1 * worst)
-        if i < 0 or worst <= tol:
-            return
-        k_ii = max(TINY, square[i, i])
-        first = min(high[i], max(low[i], step[i] - g[i] / k_ii)) - step[i]
-        j, largest = -1, 0.0
-        for a in range(m):
-            v = g[a] + first * square[i, a]
-            v = max(-v if step[a] < high[a] else 0.0, v if step[a] > low[a] else 0.0)
-            gain = v * v / max(TINY * k_ii, square[a, a] * k_ii - square[i, a] ** 2)
-            if a != i and gain > largest:
-                j, largest = a, gain
-        d_i, d_j = first, 0.0
-        if j >= 0:
-            least = low[i] - step[i], low[j] - step[j]
-            most = high[i] - step[i], high[j] - step[j]
-            k = square[i, i], square[j, j], square[i, j]
-            d_i, d_j = pair_step(g[i], g[j], k[0], k[1], k[2], least, most)
-            step[j] = min(high[j], max(low[j], step[j] + d_j))
-        step[i] = min(high[i], max(low[i], step[i] + d_i))
-        for a in range(m):
-            g[a] += d_i * square[i, a] + d_j * square[max(j, 0), a]
-
-
-@compiled
 def move_block(
     matrix: Any,
     diagonal: Any,
     g: Any,
     s: Any,
-    box: Any,
+    lo: Any,
+    hi: Any,
     masks_: Any,
     block: Any,
+    m: int,
     shift: float,
     tol: float,
     coef: Any,
+    square: Any,
+    small: Any,
 ) -> Any:
-    """Solve the problem of the block's rows and move them; returns how many did, and sum d.
+    """Solve the problem of the block's m rows and move them; returns how many did, and sum d.
 
-    ``block`` and ``coef`` then begin with the rows that moved and their steps.
+    ``block`` and ``coef`` then begin with the rows that moved and their steps. ``square``
+    and ``small`` are memory for the kernel values of the block and for eight vectors.
     """
-    m, (lo, hi) = block.shape[0], box
-    square, gradient, step = np.empty((m, m)), np.empty(m), np.empty(m)
-    low, high = np.empty(m), np.empty(m)
+    k_ii, gradient, step, low, high = small[0], small[1], small[2], small[3], small[4]
     for a in range(m):
         i = block[a]
-        row = matrix[i]
         for b in range(m):
-            square[a, b] = row[block[b]] + shift
-        square[a, a], gradient[a] = diagonal[i], g[i]
+            square[a, b] = matrix[i, block[b]]
+        k_ii[a], gradient[a], step[a] = diagonal[i], g[i], 0.0
         low[a], high[a] = lo[i] - s[i], hi[i] - s[i]
-    solve_block(square, gradient, low, high, tol, step)
+    arrays = small[5], small[6], small[7]
+    pairs(square, k_ii, gradient, step, low, high, m, shift, False, tol, 4 * m, *arrays)
     moved, total = 0, 0.0
     for a in range(m):
         if step[a] != 0.0:
@@ -398,37 +385,46 @@ def descend_blocks(
 
     The row that violates most goes first; the rows with the largest second-order gains beside it
     go along, half of them up and half down, for moving one side alone shifts the bias and is
-    undone by the other. Stops when the largest violation is at most ``tol``. ``g`` and ``s`` are
-    changed in place. Returns the number of steps, two rows of ``matrix`` each.
+    undone by the other. A block is solved until a tenth of its violation is left: more would be
+    undone by its surroundings. Stops when the largest violation is at most ``tol``. ``g`` and
+    ``s`` are changed in place. Returns the number of steps, two rows of ``matrix`` each.
     """
     n, steps = g.shape[0], 0
     kind = g.dtype.type
-    up, down, best = np.empty(n, g.dtype), np.empty(n, g.dtype), np.empty((2, LANES), g.dtype)
+    zero, one = kind(0.0), kind(1.0)
+    up_down, best = np.empty((2, n), g.dtype), np.empty((2, (n + LEAF - 1) // LEAF), g.dtype)
+    up, down = up_down[0], up_down[1]
     block, coef = np.empty(BLOCK, np.int64), np.empty(BLOCK, g.dtype)
+    square, small = np.empty((BLOCK, BLOCK)), np.empty((8, BLOCK))
     masks(s, lo, hi, up, down)
-    i_up, v_up, i_down, v_down = update(
-        g, up, down, kind(0), matrix[0], kind(0), matrix[0], kind(0)
-    )
-    while max(v_up, v_down) > tol and steps < max_iter:
-        i = block[0] = i_up if v_up >= v_down else i_down
-        row, mask = matrix[i], (up[i], down[i])
-        first = min(hi[i], max(lo[i], s[i] - g[i] / max(TINY, diagonal[i]))) - s[i]
+    p_up, v_up, p_down, v_down = update(g, up, down, zero, matrix[0], zero, matrix[0], zero)
+    while steps < max_iter:
+        upwards, worst = v_up >= v_down, v_up if v_up >= v_down else v_down
+        if worst <= tol:
+            break
+        i = find(g, up, -one, p_up, v_up) if upwards else find(g, down, one, p_down, v_down)
+        block[0] = i
+        row, mask_up, mask_down = matrix[i], up[i], down[i]
+        k_ii = diagonal[i] if diagonal[i] > TINY else TINY
+        first, low, high = -g[i] / k_ii, lo[i] - s[i], hi[i] - s[i]
+        first = low if first < low else high if first > high else first
         up[i] = down[i] = HUGE  # i is in the block already
         gains(g, up, down, diagonal, row, i, kind(first), kind(shift), best)
         half = BLOCK // 2 + (v_up < v_down)
-        m = take(g, -1, up, diagonal, row, first, shift, best[0], block, 1, half)
-        m = take(g, 1, down, diagonal, row, first, shift, best[1], block, m, BLOCK)
-        up[i], down[i] = mask
+        m = take(g, 0, up, diagonal, row, first, shift, best, block, 1, half)
+        m = take(g, 1, down, diagonal, row, first, shift, best, block, m, BLOCK)
+        up[i], down[i] = mask_up, mask_down
+        enough = 0.1 * worst if 0.1 * worst > tol / 2 else tol / 2
         moved, total = move_block(
-            matrix, diagonal, g, s, (lo, hi), (up, down), block[:m], shift, tol / 2, coef
+            matrix, diagonal, g, s, lo, hi, up_down, block, m, shift, enough, coef, square, small
         )
         if moved == 0:  # rounding: nothing can be gained
             break
         last = (moved - 1) // 2 * 2
         add_rows(matrix, block[:last], coef[:last], g)
-        j, d_j = (moved - 1, coef[moved - 1]) if moved - last == 2 else (last, kind(0))
+        j, d_j = (moved - 1, coef[moved - 1]) if moved - last == 2 else (last, zero)
         a, b, c = matrix[block[last]], matrix[block[j]], kind(shift * total)
-        i_up, v_up, i_down, v_down = update(g, up, down, coef[last], a, d_j, b, c)
+        p_up, v_up, p_down, v_down = update(g, up, down, coef[last], a, d_j, b, c)
         steps += (moved + 1) // 2
     return steps
 
@@ -484,33 +480,25 @@ def leave_out(
 def add_rows(matrix: Any, index: Any, coef: Any, out: Any) -> None:
     """out += coef @ matrix[index], eight rows at a time, accumulated in the type of ``out``."""
     n, m = out.shape[0], index.shape[0]
+    c = np.zeros(8, out.dtype)
     for start in range(0, n, 4096):
-        stop = min(n, start + 4096)
+        stop = start + 4096 if start + 4096 < n else n
         o = out[start:stop]
-        k = 0
-        while k + 8 <= m:
-            r0, r1 = matrix[index[k]][start:stop], matrix[index[k + 1]][start:stop]
-            r2, r3 = matrix[index[k + 2]][start:stop], matrix[index[k + 3]][start:stop]
-            r4, r5 = matrix[index[k + 4]][start:stop], matrix[index[k + 5]][start:stop]
-            r6, r7 = matrix[index[k + 6]][start:stop], matrix[index[k + 7]][start:stop]
-            c0, c1, c2, c3 = coef[k], coef[k + 1], coef[k + 2], coef[k + 3]
-            c4, c5, c6, c7 = coef[k + 4], coef[k + 5], coef[k + 6], coef[k + 7]
+        for k in range(0, m, 8):
+            for t in range(8):  # the last ones may repeat a row, with nothing of it
+                c[t] = coef[k + t] if k + t < m else 0.0
+            i0, i1, i2, i3 = k, min(k + 1, m - 1), min(k + 2, m - 1), min(k + 3, m - 1)
+            i4, i5 = min(k + 4, m - 1), min(k + 5, m - 1)
+            i6, i7 = min(k + 6, m - 1), min(k + 7, m - 1)
+            r0, r1 = matrix[index[i0]][start:stop], matrix[index[i1]][start:stop]
+            r2, r3 = matrix[index[i2]][start:stop], matrix[index[i3]][start:stop]
+            r4, r5 = matrix[index[i4]][start:stop], matrix[index[i5]][start:stop]
+            r6, r7 = matrix[index[i6]][start:stop], matrix[index[i7]][start:stop]
+            c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
             for p in range(stop - start):
                 left = (c0 * r0[p] + c1 * r1[p]) + (c2 * r2[p] + c3 * r3[p])
                 right = (c4 * r4[p] + c5 * r5[p]) + (c6 * r6[p] + c7 * r7[p])
                 o[p] += left + right
-            k += 8
-        while k + 2 <= m:
-            r0, r1 = matrix[index[k]][start:stop], matrix[index[k + 1]][start:stop]
-            c0, c1 = coef[k], coef[k + 1]
-            for p in range(stop - start):
-                o[p] += c0 * r0[p] + c1 * r1[p]
-            k += 2
-        while k < m:
-            r, c = matrix[index[k]][start:stop], coef[k]
-            for p in range(stop - start):
-                o[p] += c * r[p]
-            k += 1
 
 
 @compiled

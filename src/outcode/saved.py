@@ -1,27 +1,32 @@
-"""Kinds of values in a model file: how each is written, and checked when it is read.
+"""What a model file holds of an element, declared beside its fitted attributes.
 
-A kind has two verbs, ``write(value, place)``, which returns what goes into the JSON document and
-puts arrays beside it, and ``read(item, place)``, which trusts nothing. Shapes are written in
-symbols: every array of an element that says "n_classes" must mean the same number.
+A class that can be saved derives from :class:`Saved` and names its fitted attributes in ``saved``,
+each with its kind: type, range, and shape in symbols (every array of an element that says
+"n_classes" must mean the same number). A kind has two verbs, ``write(value, place)``, which returns
+what goes into the JSON document and puts arrays beside it, and ``read(item, place)``, which trusts
+nothing. :mod:`outcode.persistence` walks these declarations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from outcode import kernels
 from outcode._checks import Array
-from outcode.persistence.container import ModelError
 
 #: Elements in elements, lists in lists.
 DEPTH = 12
 #: Largest whole number in a document.
 LARGEST = 2**53
+
+
+class ModelError(ValueError):
+    """A model cannot be written to a file, or a file holds no model this version can read."""
 
 
 class Kind(Protocol):
@@ -32,13 +37,20 @@ class Kind(Protocol):
     def read(self, item: Any, place: Place) -> Any: ...
 
 
+class Elements(Protocol):
+    """What writes and reads an element of one of some rooms, with what it has learned."""
+
+    def write(self, value: Any, rooms: tuple[str, ...], place: Place) -> Any: ...
+
+    def read(self, item: Any, rooms: tuple[str, ...], place: Place) -> Any: ...
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where in a model we are: the arrays, the way here, the elements and checks known."""
+    """Where in a model we are: the arrays, the way here, and who writes and reads elements."""
 
     tensors: dict[str, Array]
-    table: Mapping[str, Any]
-    checks: Mapping[str, Callable[[Any], bool]]
+    elements: Elements
     path: tuple[str, ...] = ()
     sizes: dict[str, int] = field(default_factory=dict)
 
@@ -272,11 +284,13 @@ def _label_type(fields: dict[str, Any], values: list[Any], place: Place) -> str:
 
 @dataclass(frozen=True)
 class KernelKind:
-    """A kernel with its numbers; None stands for kernel values given by the user."""
+    """A kernel with its numbers; null stands for kernel values given by the user."""
 
     def write(self, value: Any, place: Place) -> Any:
-        if value is None:
+        if value.given:
             return None
+        if value.mixes:
+            return str(value)
         names = [name for name, kind in kernels.KERNELS.items() if type(value) is kind]
         if not names:
             raise place.fault(
@@ -288,7 +302,9 @@ class KernelKind:
 
     def read(self, item: Any, place: Place) -> Any:
         if item is None:
-            return None
+            return kernels.Precomputed()
+        if isinstance(item, str):
+            return _mixture(item, place)
         fields = place.fields(item, "name", "gamma", "degree", "coef0")
         name = Word(tuple(kernels.KERNELS)).read(fields["name"], place)
         gamma = Number(low=0.0).read(fields["gamma"], place)
@@ -296,6 +312,13 @@ class KernelKind:
         coef0 = Number().read(fields["coef0"], place)
         whole = int(degree) if degree.is_integer() else degree
         return kernels.KERNELS[name](gamma, whole, coef0)  # type: ignore[arg-type]  # as given
+
+
+def _mixture(item: str, place: Place) -> kernels.Mixture:
+    try:
+        return kernels.Mixture.parse(item)
+    except ValueError as error:
+        raise place.fault(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -342,17 +365,111 @@ def _is_csr(data: Array, indices: Array, indptr: Array, width: int) -> bool:
 
 @dataclass(frozen=True)
 class RowsKind:
-    """Rows made ready for a kernel. Their lengths are kept: a sum of squares may round anew."""
+    """Rows made ready for a kernel, or their places among the rows of a given kernel matrix.
+
+    Their lengths are kept: a sum of squares may round anew.
+    """
 
     rows: str
     columns: str
 
     def write(self, value: Any, place: Place) -> Any:
+        if np.ndim(value.values) == 1:
+            return {"places": wholes(self.rows).write(value.values, place.at("places"))}
         values = Matrix(self.rows, self.columns).write(value.values, place.at("values"))
         return {"values": values, "norms": reals(self.rows).write(value.norms, place.at("norms"))}
 
     def read(self, item: Any, place: Place) -> kernels.Rows:
+        if isinstance(item, dict) and set(item) == {"places"}:
+            below: float | str = self.columns if self.columns in place.sizes else np.inf
+            places = wholes(self.rows, high=below).read(item["places"], place.at("places"))
+            return kernels.Rows(places, np.zeros(len(places)))
         fields = place.fields(item, "values", "norms")
         values = Matrix(self.rows, self.columns).read(fields["values"], place.at("values"))
         norms = reals(self.rows, low=0.0).read(fields["norms"], place.at("norms"))
         return kernels.Rows(values, norms)
+
+
+# --- elements ---
+
+
+@dataclass(frozen=True)
+class Part:
+    """An element of one of these rooms, with what it has learned."""
+
+    rooms: tuple[str, ...]
+
+    def write(self, value: Any, place: Place) -> Any:
+        return place.elements.write(value, self.rooms, place)
+
+    def read(self, item: Any, place: Place) -> Any:
+        return place.elements.read(item, self.rooms, place)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A few elements, one after the other."""
+
+    room: str
+
+    def write(self, value: Any, place: Place) -> list[Any]:
+        part = Part((self.room,))
+        return [part.write(one, place.at(str(i))) for i, one in enumerate(value)]
+
+    def read(self, item: Any, place: Place) -> list[Any]:
+        if not isinstance(item, list):
+            raise place.fault("not a list of elements")
+        return [Part((self.room,)).read(one, place.at(str(i))) for i, one in enumerate(item)]
+
+
+#: Every class a file may name, by its name.
+CLASSES: dict[str, type[Saved]] = {}
+
+
+class Saved:
+    """A class that a model file may hold.
+
+    ``saved`` says what it has learned, ``left_out`` what others may ask for and a file does not
+    keep, ``room`` what it is ("code", "machine", "decoder", "model", ...). ``bare`` classes have no
+    parameters. A class is known to files by its name; a name that is taken stays as it is.
+    """
+
+    room: ClassVar[str] = ""
+    saved: ClassVar[Mapping[str, Kind]] = {}
+    left_out: ClassVar[tuple[str, ...]] = ()
+    bare: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if CLASSES.setdefault(cls.__name__, cls).__module__ == cls.__module__:
+            CLASSES[cls.__name__] = cls  # defined once more, as when a module is reloaded
+
+    def packed(self) -> Mapping[str, Any]:
+        """Return the values to write, by the names in ``saved``."""
+        return vars(self)
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        """Take the values read; raise ValueError if they do not fit together."""
+        set_attributes(self, values)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Stands for what a file does not keep, and says so to whoever wants its numbers."""
+
+    name: str
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise ModelError(
+            f"{self.name} is not known: this model was loaded from a file, which keeps only what "
+            f"prediction needs. Do this with the fitted model, before it is saved."
+        )
+
+    __array__ = __len__ = __getitem__ = __iter__ = _refuse
+
+
+def set_attributes(element: Any, values: dict[str, Any]) -> None:
+    """Give a fresh object what it has learned; what is None was not there."""
+    for name, value in values.items():
+        if value is not None:
+            setattr(element, name, value)

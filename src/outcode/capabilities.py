@@ -1,0 +1,181 @@
+"""What elements can do, written down: small protocols, and the one way to ask for them.
+
+Machines, decoders and classifiers are asked what they can do, never what they are. ``can`` says
+whether an element has a capability, ``require`` raises an error that names what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from outcode._checks import Array
+
+P = TypeVar("P", bound=type)
+
+#: What each capability is in words, and what to do without it.
+WORDS: dict[type, tuple[str, str]] = {}
+
+
+def capability(what: str, remedy: str) -> Callable[[P], P]:
+    """Make a protocol a capability: ``what`` an element then does, and a ``remedy`` without it."""
+
+    def named(protocol: P) -> P:
+        WORDS[protocol] = what, remedy
+        return protocol
+
+    return named
+
+
+# --- machines ---
+
+
+@capability("trains on a kernel matrix that all columns share", "use machine='svm' or 'ls'")
+class TrainsOnGram(Protocol):
+    """All columns are trained on one Gram store."""
+
+    def gram(self, X: Any, targets: Any, sample_weight: Any = None) -> Any: ...
+
+    def fit_gram(self, gram: Any, targets: Any, sample_weight: Any = None) -> Any: ...
+
+
+@capability("gives margins of held-out rows", "define held_out_margins()")
+class HoldsOut(Protocol):
+    """Margins of each row under machines trained without its fold."""
+
+    def held_out_margins(self, source: Any, targets: Any, fold: Array) -> Array: ...
+
+
+@capability(
+    "has the dual solution of a kernel machine", "use machine='svm', or loo.exact, which retrains"
+)
+class HasDuals(Protocol):
+    """A dual solution of each column, whose margins fall by at most alpha_i G_ii without row i."""
+
+    dual_coef_: Array
+    training_margins_: Array
+    gram_diagonal_: Array
+    bias: str
+    C: float
+
+
+@capability("has an objective for each column", "use machine='svm' or 'ls', or another decoder")
+class HasObjective(Protocol):
+    """Columns with an objective each, which tells how far a machine can be trusted."""
+
+    objective_: Array
+    C: float
+    norm2_: Array
+
+
+@capability("has a norm for each column", "use machine='svm' or 'ls', or another decoder")
+class HasNorms(Protocol):
+    """Columns with a weight vector each, and their margins on the training rows."""
+
+    norm2_: Array
+    dual_coef_: Array
+    training_margins_: Array
+    C: float
+
+
+@capability(
+    "can be followed when a row is left out", "use machine='svm', or loo.exact, which retrains"
+)
+class LeavesOut(Protocol):
+    """Bounds and estimates how far margins fall when a row is left out."""
+
+    def removals(self, gram: Any, targets: Any, rows: Any) -> Array: ...
+
+
+@capability("knows its leave-one-out margins in closed form", "use machine='ls'")
+class KnowsLeftOut(Protocol):
+    """Margins of each row under machines trained without it."""
+
+    loo_margins_: Array
+
+
+@capability("learns a relation between its columns", "use machine='jcl'")
+class HasRelation(Protocol):
+    """A relation matrix of the columns."""
+
+    relation_: Array
+
+
+@capability("has weight vectors to compare", "use a kernel machine")
+class HasWeightProducts(Protocol):
+    """Inner products of the weight vectors of its columns."""
+
+    def weight_products(self) -> Array: ...
+
+
+@capability(
+    "decomposes its kernel matrix once for all its hyper-parameters",
+    "use machine='jcl', or selection.KernelSearchCV",
+)
+class Factorises(Protocol):
+    """One decomposition serves every value of the hyper-parameters."""
+
+    def factorise(self, gram: Any, targets: Any, sample_weight: Any = None) -> Any: ...
+
+    def fit_factorised(self, problem: Any, gram: Any, targets: Any) -> Any: ...
+
+
+# --- decoders and classifiers ---
+
+
+@capability("gives probabilities", "use one that does, such as 'softmax' or 'likelihood'")
+class HasProbabilities(Protocol):
+    """A decoder with probabilities, whose largest is the winner of its scores."""
+
+    def proba(self, margins: Array, X: Any = None) -> Array: ...
+
+
+@capability("predicts probabilities", "use one that does")
+class PredictsProbabilities(Protocol):
+    """A classifier, of this library or any other, with probabilities."""
+
+    def predict_proba(self, X: Any) -> Array: ...
+
+
+@capability("is made of a code, a machine and a decoder", "use an OutputCodeClassifier")
+class MadeOfElements(Protocol):
+    """A classifier made of a code, a machine and a decoder."""
+
+    prefix: str
+
+    def elements(self) -> tuple[Any, Any, Any]: ...
+
+
+@capability("has the parameters kernel, gamma and C", "use a kernel classifier")
+class HasWidthAndCost(Protocol):
+    """Any classifier with a kernel, its gamma and a cost of errors."""
+
+    kernel: Any
+    gamma: Any
+    C: Any
+
+
+# --- asking ---
+
+
+def can(element: Any, protocol: type) -> bool:
+    """Return whether an element has everything that a capability asks for."""
+    return all(hasattr(element, name) for name in members(protocol))
+
+
+def require(element: Any, protocol: type, for_whom: str) -> None:
+    """Raise an error that names what is missing if an element lacks a capability."""
+    missing = [name for name in members(protocol) if not hasattr(element, name)]
+    if missing:
+        what, remedy = WORDS[protocol]
+        owner = type(getattr(element, "estimator", element)).__name__
+        raise ValueError(
+            f"{for_whom} needs something that {what}, but {owner} has no "
+            f"{', '.join(missing)}: {remedy}."
+        )
+
+
+def members(protocol: type) -> list[str]:
+    """Return the names that a capability asks for."""
+    own = {**vars(protocol).get("__annotations__", {}), **vars(protocol)}
+    return [name for name in own if not name.startswith("_")]

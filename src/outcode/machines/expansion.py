@@ -1,0 +1,215 @@
+"""Margins of kernel machines: one product over the pooled support rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from outcode import gram as grams
+from outcode import kernels
+from outcode._checks import Array
+from outcode.machines.common import Machine
+from outcode.parallel import single_blas, thread_map
+from outcode.saved import (
+    KernelKind,
+    Kind,
+    Optional,
+    RowsKind,
+    Whole,
+    Word,
+    flags,
+    reals,
+    set_attributes,
+    wholes,
+)
+from outcode.scores import settled
+from outcode.solvers.svm import layout as layouts
+
+#: Support rows, the columns they take part in, and their dual variables there.
+Grouped = tuple[Array, Any, Array]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Support rows ``start:stop`` that all take part in the same columns."""
+
+    start: int
+    stop: int
+    columns: Any
+    coef: Array
+
+
+class Expansion(Machine):
+    """A machine whose margins are ``cross @ dual_coef + bias`` over its support rows.
+
+    Training sets ``dual_coef_`` (n_samples, n_dichotomies) and ``bias_`` (n_dichotomies,) and
+    calls :meth:`expand`, which takes kernel, origin and support rows from the Gram store.
+    """
+
+    dual_coef_: Array
+    bias_: Array
+    kernel_: kernels.Kernel
+    origin_: Array | None
+    support_: Array
+    support_rows_: kernels.Rows
+
+    #: ``use`` numbers the set of columns that each support row takes part in.
+    saved: ClassVar[Mapping[str, Kind]] = {
+        "kernel_": KernelKind(),
+        "gram_dtype_": Word(("float32", "float64")),
+        "n_train_": Whole(0),
+        "bias_": reals("n_dichotomies"),
+        "dual_coef_": reals("n_rows", "n_dichotomies"),
+        "sets": flags("n_sets", "n_dichotomies"),
+        "use": wholes("n_rows", high="n_sets"),
+        "rows": RowsKind("n_rows", "n_features"),
+        "origin_": Optional(reals("n_features")),
+    }
+    left_out: ClassVar[tuple[str, ...]] = ("training_margins_", "gram_diagonal_")
+
+    def margins(self, X: Any) -> Array:
+        """Return ``cross @ dual_coef + bias`` over the pooled support vectors."""
+        check_is_fitted(self, "bias_")
+        if self.kernel_.given:
+            return self.margins_gram(X)
+        return self.ready_margins(self.kernel_.prepare(as_rows(X), self.origin_))
+
+    def ready_margins(self, rows: kernels.Rows) -> Array:
+        """Return the margins of rows made ready for the kernel."""
+        out = np.empty((len(rows), len(self.bias_)))
+
+        def block(cut: slice) -> None:
+            cross = self.kernel_.block(rows[cut], self.support_rows_, self.gram_dtype_)
+            out[cut] = self._combine(cross)
+
+        thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_)))
+        return out
+
+    def margins_gram(self, cross: Any) -> Array:
+        """Return the margins from kernel values (n_test, n_train) against the training rows."""
+        check_is_fitted(self, "bias_")
+        cross = check_array(cross, dtype=[np.float64, np.float32])
+        if cross.shape[1] != self.n_train_:
+            raise ValueError(
+                f"The kernel matrix has {cross.shape[1]} columns, but the machine was trained on "
+                f"{self.n_train_} rows: give kernel values against every training row."
+            )
+        with single_blas():
+            return self._combine(cross[:, self.pooled_])
+
+    def expand(self, gram: grams.Gram, targets: Array) -> None:
+        """Keep what prediction needs of the Gram store: the kernel and the support rows."""
+        support = np.flatnonzero((self.dual_coef_ != 0).any(axis=1))
+        self.hold(gram, self._grouped(targets, support))
+
+    def hold(self, gram: grams.Gram, groups: Sequence[Grouped]) -> None:
+        """Keep support rows in groups: the rows, the columns they take part in, dual variables."""
+        self.kernel_, self.origin_ = gram.kernel, gram.origin
+        self.gram_dtype_, self.n_train_ = gram.dtype, len(gram)
+        self._pool(groups)
+        self.support_rows_ = gram.support(self.pooled_)
+
+    def weight_products(self) -> Array:
+        """Return W'W = A'KA, (n_dichotomies, n_dichotomies), A the dual coefficients."""
+        if self.kernel_.given:
+            raise ValueError(
+                "A precomputed kernel leaves no rows to compare: the products of weight vectors "
+                "need a kernel other than 'precomputed'."
+            )
+        rows, coef = self.support_rows_, self.dual_coef_[self.pooled_]
+        total = np.zeros((len(self.bias_),) * 2)
+        with single_blas():
+            for cut in grams.cross_blocks(len(rows), len(rows)):
+                total += coef[cut].T @ (self.kernel_.block(rows[cut], rows) @ coef)
+        return (total + total.T) / 2.0
+
+    def _pool(self, groups: Sequence[Grouped]) -> None:
+        """Put the support rows that the same columns use together, so that zeros cost nothing."""
+        self.pooled_ = np.concatenate([rows for rows, _, _ in groups])
+        self.support_ = np.sort(self.pooled_)
+        places = pairwise([0, *np.cumsum([len(rows) for rows, _, _ in groups]).tolist()])
+        self.groups_ = [
+            _Group(a, b, columns, np.ascontiguousarray(coef, dtype=self.gram_dtype_))
+            for (a, b), (_, columns, coef) in zip(places, groups, strict=True)
+        ]
+
+    def _grouped(self, targets: Array, support: Array) -> list[Grouped]:
+        """Return the support rows sorted by the columns that use them."""
+        if (targets[support] != 0).all():
+            return [(support, slice(None), self.dual_coef_[support])]
+        used, kind = layouts.usage(targets[support])
+        columns = [np.flatnonzero(row) for row in used]
+        parts = [support[kind == u] for u in range(len(used))]
+        pairs = zip(parts, columns, strict=True)
+        return [(rows, some, self.dual_coef_[rows][:, some]) for rows, some in pairs]
+
+    def _combine(self, cross: Array) -> Array:
+        margins = np.tile(self.bias_, (len(cross), 1))
+        for group in self.groups_:
+            margins[:, group.columns] += cross[:, group.start : group.stop] @ group.coef
+        return settled(margins)
+
+    # --- files ---
+
+    def packed(self) -> Mapping[str, Any]:
+        """Return the support rows and what belongs to them."""
+        if not hasattr(self, "groups_"):
+            return {}
+        sets = np.zeros((max(1, len(self.groups_)), len(self.bias_)), dtype=np.uint8)
+        use = np.zeros(len(self.pooled_), dtype=np.int64)
+        for number, group in enumerate(self.groups_):
+            sets[number, group.columns] = 1
+            use[group.start : group.stop] = number
+        return {
+            **vars(self),
+            "gram_dtype_": np.dtype(self.gram_dtype_).name,
+            "n_train_": self.n_train_ if self.kernel_.given else len(self.pooled_),
+            "dual_coef_": np.ascontiguousarray(self.dual_coef_[self.pooled_]),
+            "sets": sets,
+            "use": use,
+            "rows": self.support_rows_,
+        }
+
+    def unpack(self, values: dict[str, Any]) -> None:
+        """Become what training on the support rows alone would give."""
+        sets, use, rows = (values.pop(name) for name in ("sets", "use", "rows"))
+        self.origin_ = values.pop("origin_")
+        self.gram_dtype_ = np.dtype(values.pop("gram_dtype_"))
+        set_attributes(self, values)
+        self.support_rows_ = rows
+        if self.kernel_.given:
+            self._spread(np.asarray(rows.values), sets, use)
+        else:
+            self.n_train_ = len(rows)
+            self._pool(self._grouped(sets[use], np.arange(len(rows))))
+
+    def _spread(self, places: Array, sets: Array, use: Array) -> None:
+        """Put the support rows of a precomputed kernel back among all training rows."""
+        shape = self.n_train_, len(self.bias_)
+        if len(np.unique(places)) < len(places) or places.max(initial=0) >= self.n_train_:
+            raise ValueError("support rows stand twice, or beyond the training rows")
+        dual_coef, targets = np.zeros(shape), np.zeros(shape, dtype=np.uint8)
+        dual_coef[places], targets[places] = self.dual_coef_, sets[use]
+        self.dual_coef_ = dual_coef
+        self._pool(self._grouped(targets, np.sort(places)))
+
+
+def as_rows(X: Any) -> Any:
+    """Return rows as kernels take them: float64, dense or CSR."""
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2:
+        return X  # validated already
+    return check_array(X, accept_sparse="csr", dtype=np.float64)
+
+
+def class_order(targets: Array) -> Array | None:
+    """Return an order that puts rows used by the same columns together; None without zeros."""
+    first, kind = layouts.distinct(targets)
+    if (targets[first] != 0).all():
+        return None
+    return np.argsort(layouts.usage(targets[first])[1][kind], kind="stable")

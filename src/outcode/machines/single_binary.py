@@ -1,0 +1,283 @@
+"""The single binary classifier as a machine: one problem for the copies of all columns. [EPY08]
+
+Every training row x_i makes one copy (i, r) per column of the code, with the column's target; one
+support vector machine with a free bias learns all of them. The kernel of two copies is the sample
+kernel times the class kernel (Eq. 5-6),
+
+    K((i, r), (j, s)) = K_x(x_i, x_j) K_M(r, s),
+
+so that K = K_x (x) K_M, of which only the two factors are ever held: memory grows with m^2, not
+(cm)^2. What is one-vs-all when K_M is diagonal becomes a joint problem when it is not; K_M comes
+from a matrix of feature extensions M, one row per column, or is learned (Algorithm 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from outcode import gram as grams
+from outcode._checks import Array, lookup, positive, row_weights, warn
+from outcode.machines.class_kernels import (
+    CLASS_KERNELS,
+    EXTENSIONS,
+    as_extensions,
+    as_weights,
+    prior_weights,
+)
+from outcode.machines.common import as_targets
+from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
+from outcode.parallel import single_blas, thread_map
+from outcode.progress import progress
+from outcode.saved import reals
+from outcode.solvers import sbc
+
+
+@dataclass(eq=False, repr=False)
+class ExtensionParameter:
+    """The parameter that comes first."""
+
+    extension: Any = "kernel"
+
+
+@dataclass(eq=False, repr=False)
+class SingleBinaryParameters(KernelParameters, ExtensionParameter):
+    """The parameters of :class:`SingleBinary`."""
+
+    class_kernel: str = field(default="rbf", kw_only=True)
+    class_gamma: float | None = field(default=None, kw_only=True)
+    C: float = field(default=1.0, kw_only=True)
+    radius: float | str = field(default="sqrt", kw_only=True)
+    weights: Any = field(default="learned", kw_only=True)
+    update: str = field(default="paper", kw_only=True)
+    tol: float = field(default=1e-3, kw_only=True)
+    kernel_tol: float = field(default=1e-3, kw_only=True)
+    max_iter: int = field(default=10_000_000, kw_only=True)
+    max_updates: int = field(default=50, kw_only=True)
+
+
+class SingleBinary(SingleBinaryParameters, KernelMachine):
+    """All columns in one binary problem. [EPY08]
+
+    Minimises  1/2 |w|^2 + sum_i C_i sum_r max(0, 1 - y_ir (w . phi_r(x_i) + b))  (Eq. 1), y_ir the
+    target of row i in column r (+1 for its own class and -1 otherwise with one-vs-all),
+    phi_r(x_i) . phi_s(x_j) = K_x(x_i, x_j) K_M(r, s) (Eq. 5-6). The margin of column r is h(z_r) of
+    Eq. 9. The dual is LIBSVM's on the explicit kernel of all copies, which is never built: memory
+    is that of the Gram matrix of the rows, and rows on demand if that is too large, too.
+
+    Parameters
+    ----------
+    extension : "kernel" (K_M learned as a combination of a basis kernel per column, Algorithm 2),
+        "identity", "single", a (n_columns, l) matrix of feature extensions M, or (n, n_columns, l):
+        n of them, combined as by "kernel"
+    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function
+    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
+    degree, coef0 : of the polynomial and the sigmoid kernel
+    class_kernel : how extensions become K_M: "rbf" (Eq. 5), "linear" (M M') or "precomputed" (they
+        are K_M)
+    class_gamma : gamma of the class kernel; None is that of the sample kernel (1 if it has none)
+    C : upper bound of each alpha (the paper's C / (cm))
+    radius : R, largest sum of the kernel weights; "sqrt" is the root of the number of rows (the sum
+        of their weights)
+    weights : of the basis kernels: "learned", "prior" (R times the share of each class, a single
+        solve) or an array
+    update : "paper" (Algorithm 2) or "alternating", which goes to the minimum over the weights
+    tol : largest violation of the optimality conditions
+    kernel_tol : "paper": largest relative change of the weights; "alternating": largest relative
+        gap to the minimum
+    class_weight : weights of the *user's* classes, a dict or "balanced"
+    max_memory : bytes the Gram matrix may take; None is half of what is free
+    dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
+    max_iter, max_updates : steps of one solve, and updates of the kernel weights
+
+    Attributes
+    ----------
+    class_kernel_ : (n_columns, n_columns) K_M
+    kernel_weights_ : (n,) mu; 1 for a single extension
+    kernel_bound_ : largest K_M(r, r) of any weights with the same sum
+    copy_coef_ : (n_samples, n_columns) y_ir alpha_ir
+    dual_coef_, bias_ : copy_coef_ @ class_kernel_, and b for every column
+    objective_, gap_ : primal objective of the machine and its relative duality gap
+    objective_path_ : g_d (Eq. 2) after each solve
+    kernel_gap_ : relative gap of the objective to its minimum over the weights; NaN for one kernel
+    n_iter_, n_updates_ : steps, and updates of the weights
+    training_margins_ : (n_samples, n_columns)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from outcode import OutputCodeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", SingleBinary("identity", C=10), "softmax").fit(X, y)
+    >>> clf.machine_.class_kernel_.shape
+    (3, 3)
+    """
+
+    saved = {
+        **KernelMachine.saved,
+        "class_kernel_": reals("n_dichotomies", "n_dichotomies"),
+        "kernel_weights_": reals("n_kernels", low=0.0),
+        "copy_coef_": reals("n_rows", "n_dichotomies"),
+    }
+
+    def row_order(self, targets: Array) -> Array | None:
+        return None
+
+    def fit_gram(
+        self,
+        gram: Any,
+        targets: Any,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        start: Any = None,
+    ) -> SingleBinary:
+        """Solve the single binary problem, learning its class kernel; ``start`` is of no use."""
+        gram = as_store(gram)
+        targets = as_targets(targets, len(gram))
+        weight = row_weights(sample_weight, len(gram))
+        problem = sbc.begin(gram, targets, positive(self.C, "C") * weight)
+        basis = self._basis(targets.shape[1], gram)
+        with single_blas():
+            learned = self._learn(problem, basis, weight @ (targets > 0), weight.sum(), verbose)
+        self._remember(problem, learned)
+        self.kernel_bound_ = float(learned.weights.sum() * basis.diagonal(0, 1, 2).max())
+        self.expand(gram, np.ones_like(targets))
+        return self
+
+    def held_out_margins(
+        self,
+        gram: Any,
+        targets: Any,
+        fold: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Array:
+        """Return margins of each row under a machine without its fold (-1: none).
+
+        The class kernel is that of all rows; the fitted solution is where each fold starts.
+        """
+        check_is_fitted(self, "copy_coef_")
+        gram = as_store(gram)
+        targets = as_targets(targets, len(gram))
+        box = positive(self.C, "C") * row_weights(sample_weight, len(gram))
+        problem = sbc.begin(gram, targets, box)
+        problem.set_rows(np.arange(len(gram)), self.copy_coef_.T)
+        out, numbers = self.training_margins_.copy(), np.unique(fold[fold >= 0]).tolist()
+        with progress("folds", len(numbers), verbose) as report:
+
+            def task(f: int) -> sbc.Solution:
+                rows = np.flatnonzero(fold == f)
+                part = problem.without(rows)
+                solution = sbc.solve(part, self.class_kernel_, self.tol, self.max_iter)
+                out[rows] = (self.class_kernel_ @ part.F[:, rows]).T + solution.bias
+                report.advance()
+                return solution
+
+            _warn_held_out(thread_map(task, numbers, n_jobs), self.tol)
+        return out
+
+    def packed(self) -> Mapping[str, Any]:
+        values = super().packed()
+        if not values:
+            return values
+        return {**values, "copy_coef_": np.ascontiguousarray(self.copy_coef_[self.pooled_])}
+
+    # --- the class kernel ---
+
+    def _basis(self, n_columns: int, gram: grams.Gram) -> Array:
+        """Return the class kernels to combine, (n, n_columns, n_columns)."""
+        if isinstance(self.extension, str):
+            extensions = lookup(EXTENSIONS, self.extension, "extension")(n_columns)
+        else:
+            extensions = as_extensions(self.extension, n_columns)
+        kind = lookup(CLASS_KERNELS, self.class_kernel, "class_kernel")
+        gamma = self._class_gamma(gram)
+        return np.stack([kind(M, gamma) for M in extensions])
+
+    def _class_gamma(self, gram: grams.Gram) -> float:
+        if self.class_gamma is not None:
+            return positive(self.class_gamma, "class_gamma")
+        if not isinstance(self.gamma, str):
+            return positive(self.gamma, "gamma")
+        return float(gram.kernel.gamma) if gram.kernel.has_gamma else 1.0
+
+    def _learn(
+        self, problem: sbc.Problem, basis: Array, mass: Array, total: float, verbose: int
+    ) -> sbc.Learned:
+        limits = sbc.Limits(
+            positive(self.tol, "tol"),
+            self.max_iter,
+            positive(self.kernel_tol, "kernel_tol"),
+            self.max_updates,
+        )
+        lookup(sbc.UPDATES, self.update, "update")
+        if len(basis) == 1:
+            return sbc.fixed_kernel(problem, basis, np.ones(1), limits)
+        radius = np.sqrt(total) if self.radius == "sqrt" else positive(self.radius, "radius")
+        if not isinstance(self.weights, str):
+            return sbc.fixed_kernel(problem, basis, as_weights(self.weights, len(basis)), limits)
+        if lookup({"learned": False, "prior": True}, self.weights, "weights"):
+            prior = prior_weights(mass, len(basis), radius)
+            return sbc.fixed_kernel(problem, basis, prior, limits)
+        with progress("kernel updates", self.max_updates, verbose) as report:
+            return sbc.learn_kernel(problem, basis, radius, self.update, limits, report)
+
+    def _remember(self, problem: sbc.Problem, learned: sbc.Learned) -> None:
+        self.copy_coef_ = np.ascontiguousarray(problem.s.T)
+        self.class_kernel_, self.kernel_weights_ = learned.class_kernel, learned.weights
+        self.gap_, self.objective_ = learned.solution.gap, learned.solution.objective
+        self.objective_path_, self.kernel_gap_ = learned.path, learned.gap
+        self.n_iter_, self.n_updates_ = learned.n_iter, len(learned.path) - 1
+        bias = learned.solution.bias
+        self.training_margins_ = (learned.class_kernel @ problem.F).T + bias
+        self.gram_diagonal_ = problem.gram.diagonal
+        with single_blas():
+            self.dual_coef_ = self.copy_coef_ @ self.class_kernel_
+        self.bias_ = np.full(self.dual_coef_.shape[1], bias)
+        self._warn(learned)
+
+    def _warn(self, learned: sbc.Learned) -> None:
+        solution = learned.solution
+        if not solution.converged:
+            _warn_early(
+                f"The machine stopped early: the largest violation of the optimality conditions is "
+                f"{solution.violation:.2g} (tol={self.tol:g}), the relative duality gap "
+                f"{solution.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the "
+                f"features."
+            )
+        if learned.left > self.kernel_tol:
+            what = "change" if self.update == "paper" else "gap to the minimum"
+            _warn_early(
+                f"The kernel weights stopped early after {self.n_updates_} updates: their "
+                f"relative {what} is {learned.left:.2g} (kernel_tol={self.kernel_tol:g}), the "
+                f"objective at most {100 * learned.gap:.2g} % above its minimum. Use "
+                f"update='alternating', or raise max_updates."
+            )
+
+
+def _warn_held_out(solved: Sequence[sbc.Solution], tol: float) -> None:
+    early = [solution for solution in solved if not solution.converged]
+    if early:
+        _warn_early(
+            f"{len(early)} of {len(solved)} machines that hold out a fold stopped early: their "
+            f"largest violation of the optimality conditions is "
+            f"{max(solution.violation for solution in early):.2g} (tol={tol:g}), and the "
+            f"probabilities rest on them. Raise max_iter, or scale the features."
+        )
+
+
+def _warn_early(message: str) -> None:
+    warn(message, ConvergenceWarning)
+
+
+NAMES = {"sbc": SingleBinary}

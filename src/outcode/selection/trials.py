@@ -1,0 +1,233 @@
+"""Rules on one Gram matrix: every gamma, every C, every fold.
+
+Distances are computed once and exponentiated for each gamma; a fold is a part of the problem on
+the same Gram matrix (its rows have weight 0, and their margins come out all the same); every
+training starts from the solution before it, of another C, another fold or the next smaller gamma.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state, get_tags
+
+from outcode import decoders, kernels, loo, machines
+from outcode import gram as grams
+from outcode._checks import Array
+from outcode.classifier import pose, take
+from outcode.folds import distinct_rows
+from outcode.training import Problem, Rule, train
+
+#: Beyond this many rows, trials of machines with a tol of at least COARSE_TOL use float32.
+SINGLE_LIMIT, COARSE_TOL = 1000, 1e-5
+
+Split = tuple[Array, Array]
+Row = dict[str, float]
+
+
+@dataclass
+class Data:
+    """The user's rows, labels and weights, and the classifier to be tuned."""
+
+    estimator: Any
+    X: Any
+    y: Array
+    weight: Array
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether X is a kernel matrix."""
+        return bool(get_tags(self.estimator).input_tags.pairwise)
+
+    def unit_gamma(self, kernel: Any) -> float:
+        """Return 1 / the median distance of two different rows, whatever their order."""
+        if self.pairwise:
+            return 1.0
+        return kernels.median_gamma(self.X[distinct_rows(self.X, self.weight)[0]], kernel)
+
+    def merged(self) -> Data:
+        """Return the data with equal rows of a class as one, of their total weight.
+
+        Leaving out a row then leaves out all its copies, as leaving out a row of weight 2 does.
+        """
+        labels = np.unique(self.y, return_inverse=True)[1].ravel()
+        rows, weight = distinct_rows(self.X, self.weight, labels, pairwise=self.pairwise)
+        order = np.argsort(rows)
+        rows, weight = rows[order], weight[order]
+        return replace(self, X=take(self.X, rows, self.pairwise), y=self.y[rows], weight=weight)
+
+    def share_right(self, predicted: Array, rows: Array) -> float:
+        """Return the (weighted) share of some rows that are predicted rightly."""
+        right, weight = predicted == self.y[rows], self.weight[rows]
+        return float(np.average(right, weights=weight if weight.any() else None))
+
+
+@dataclass
+class Trials:
+    """The rules of some splits, one setting after the other, on one Gram matrix at a time."""
+
+    data: Data
+    splits: Sequence[Split]
+    gamma: float | None = None
+    store: Any = None
+    last: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.code, machine, decoder = self.data.estimator.elements()
+        self.machine, self.decoder = machines.resolve(machine), decoders.resolve(decoder)
+        self.n_jobs = self.data.estimator.n_jobs
+        self.last = [None] * len(self.splits)
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """The problem of each split's training rows, its code drawn as the classifier would."""
+        data, kept = self.data, {"n_jobs": self.n_jobs}
+        rng = [check_random_state(clone(data.estimator).random_state) for _ in self.splits]
+        args = clone(self.machine), data.X, data.y, data.weight
+        return [
+            pose(self.code, *args, seed, rows=rows, **kept)
+            for (rows, _), seed in zip(self.splits, rng, strict=True)
+        ]
+
+    def at(self, gamma: float | None, C: float | None) -> Iterator[Rule]:
+        """Yield the rule of each split at one setting."""
+        store = self.gram(gamma)
+        machine = clone(self.machine).set_params(**self.machine.setting(gamma, C))
+        for k, problem in enumerate(self.problems):
+            before = self.last[k] if self.last[k] is not None else self.last[k - 1]
+            args = clone(machine), clone(self.decoder), _similar(before, problem)
+            rule = train(replace(problem, source=store), *args, n_jobs=self.n_jobs)
+            self.last[k] = rule.machine
+            yield rule
+
+    def gram(self, gamma: float | None) -> Any:
+        """Return the Gram store of a gamma; after another one nothing but duals is carried over."""
+        if self.store is None or gamma != self.gamma:
+            self.store = None  # one Gram matrix at a time
+            self.store, self.gamma = self._gram(gamma), gamma
+            self.last = [_without_margins(self.last[0]), *[None] * (len(self.splits) - 1)]
+        return self.store
+
+    def accuracy(self, gamma: float | None, C: float | None) -> Row:
+        """Return the held-out accuracies of one setting, as a row of the table."""
+        started = time.perf_counter()
+        pairs = zip(self.at(gamma, C), self.splits, strict=True)
+        scores = [self._right(rule, test) for rule, (_, test) in pairs]
+        return scored(gamma, C, scores, started)
+
+    def bound(self, gamma: float | None, C: float | None) -> tuple[Row, tuple[Rule, loo.LooBound]]:
+        """Return the bound of one setting as a row of the table, and what it was found on."""
+        started = time.perf_counter()
+        rule = next(self.at(gamma, C))
+        found, weight = loo.bound(rule), rule.problem.weight
+        wrong = float(weight @ (found.margins <= 0) / weight.sum())
+        row = {"bound": found.error, "training_error": wrong}
+        return {**_setting(gamma, C), **row, "seconds": time.perf_counter() - started}, (
+            rule,
+            found,
+        )
+
+    def sharpened(
+        self, gamma: float | None, bounded: tuple[Rule, loo.LooBound], by: str, goal: float
+    ) -> float:
+        """Return the sharp bound or the estimate where :meth:`bound` gave a bound, if below goal.
+
+        A value above the goal is an upper limit: the search for it ends there.
+        """
+        rule, found = bounded
+        options: dict[str, Any] = {"estimated": by == "estimate", "goal": goal}
+        return loo.sharpened(rule, found, self.gram(gamma), n_jobs=self.n_jobs, **options).error
+
+    def _right(self, rule: Rule, test: Array) -> float:
+        margins = rule.machine.training_margins_[test]
+        return self.data.share_right(rule.predict(margins, self.data.X[test]), test)
+
+    def _gram(self, gamma: float | None) -> Any:
+        if gamma is not None and self._widths is not None:
+            return self._widths.at(gamma)
+        machine = clone(self.machine).set_params(**self.machine.setting(gamma, None))
+        targets = self.problems[0].targets
+        return machine.gram(self.data.X, targets, self.data.weight, n_jobs=self.n_jobs)
+
+    @cached_property
+    def _widths(self) -> grams.Widths | None:
+        """The Gram matrices of all gammas, where the kernel is one of distance and they fit."""
+        kind = kernels.named(self.machine.kernel)
+        if not kind.of_distance:
+            return None
+        ternary = any((problem.code == 0).any() for problem in self.problems)
+        coarse = getattr(self.machine, "tol", 0.0) >= COARSE_TOL
+        limit = SINGLE_LIMIT if coarse else grams.DOUBLE_LIMIT
+        widths = grams.Widths(
+            kind,
+            self.data.X,
+            dtype=grams.precision(len(self.data.y), self.machine.dtype, limit),
+            max_memory=self.machine.max_memory,
+            order=np.argsort(self.data.y, kind="stable") if ternary else None,
+            n_jobs=self.n_jobs,
+        )
+        return widths if widths.fits else None
+
+
+def _similar(before: Any, problem: Problem) -> Any:
+    """Return a machine to start from, None if it has other rows or columns."""
+    shape = None if before is None else (before.n_train_, len(before.bias_))
+    return before if shape == problem.targets.shape else None
+
+
+def _without_margins(machine: Any) -> Any:
+    """Return the machine as another gamma can start from it."""
+    view = copy.copy(machine)
+    if view is not None:
+        view.training_margins_ = None
+    return view
+
+
+def _setting(gamma: float | None, C: float | None) -> Row:
+    return {"gamma": np.nan if gamma is None else gamma, "C": np.nan if C is None else C}
+
+
+def scored(gamma: float | None, C: float | None, scores: Sequence[float], started: float) -> Row:
+    """Return a row of the table of results: a setting and its score on each split."""
+    splits = {f"split{k}_score": score for k, score in enumerate(scores)}
+    row = {"mean_score": float(np.mean(scores)), "std_score": float(np.std(scores)), **splits}
+    return {**_setting(gamma, C), **row, "seconds": time.perf_counter() - started}
+
+
+@dataclass
+class Refits:
+    """Any classifier with ``kernel``, ``gamma`` and ``C``, fitted anew on each split."""
+
+    data: Data
+    splits: Sequence[Split]
+
+    @property
+    def machine(self) -> Any:
+        """What has the parameters."""
+        return self.data.estimator
+
+    def accuracy(self, gamma: float | None, C: float | None) -> Row:
+        """Return the held-out accuracies of one setting, as a row of the table."""
+        started = time.perf_counter()
+        given = {name: value for name, value in (("gamma", gamma), ("C", C)) if value is not None}
+        scores = [self._score(given, *split) for split in self.splits]
+        return scored(gamma, C, scores, started)
+
+    def _score(self, given: Row, train_rows: Array, test: Array) -> float:
+        data = self.data
+        clf = clone(data.estimator).set_params(**given)
+        taught = {} if np.all(data.weight == 1.0) else {"sample_weight": data.weight[train_rows]}
+        clf.fit(self._rows(train_rows, train_rows), data.y[train_rows], **taught)
+        return data.share_right(clf.predict(self._rows(test, train_rows)), test)
+
+    def _rows(self, rows: Array, train_rows: Array) -> Any:
+        """Return some rows, of a precomputed kernel their values against the training rows."""
+        X = self.data.X
+        return X[np.ix_(rows, train_rows)] if self.data.pairwise else X[rows]

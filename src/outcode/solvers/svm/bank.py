@@ -1,0 +1,428 @@
+"""All columns at once: many small problems in one compiled call, large ones one after the other.
+
+Problem, variables and signs are those of :mod:`outcode.solvers.svm.loops`. A column has its own
+rows; a :class:`layout.Layout` lists them column after column, and every array of a bank runs along
+that list. A column of at most SMALL rows is solved on its square of the Gram matrix, gathered once
+for all values of C and all folds, without Python between columns (:func:`solve_columns`); a larger
+one by :func:`columns.solve`. Threads take chunks of columns that do not depend on how many threads
+there are, so the answers do not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from outcode._checks import Array
+from outcode.parallel import thread_map
+from outcode.solvers.store import Store
+from outcode.solvers.svm import columns
+from outcode.solvers.svm.columns import Memory, Rule
+from outcode.solvers.svm.layout import Layout
+from outcode.solvers.svm.loops import HUGE, larger, lean, pairs, smaller
+
+#: A column of at most this many rows is solved without shrinking, in compiled code alone.
+SMALL = 500
+#: How often the gradient of a small column is computed anew at most.
+ROUNDS = 20
+#: Vectors of a small column are as long as a multiple of this.
+LANES = 32
+#: Kernel values gathered by a chunk of small columns: what a cache holds.
+CHUNK = 2**17
+#: What is known of every column, in this order.
+CERTIFICATE = ("bias", "norm2", "objective", "gap", "violation", "n_iter")
+
+
+@lean
+def gather(
+    matrix: Any, index: Any, offset: Any, shift: float, first: int, last: int, squares: Any
+) -> None:
+    """Write the kernel values of columns first..last-1, plus shift, one square after the other.
+
+    The rows of ``squares`` are those of the columns. Rows that stand side by side are read as one
+    piece, and what lies below them is mirrored: a piece of a row of a large matrix is far from the
+    next.
+    """
+    for t in range(first, last):
+        a, m, q = offset[t], offset[t + 1] - offset[t], 0
+        top = a - offset[first]
+        squares[top : top + m, m:] = 0.0
+        while q < m:
+            stop, place = q + 1, index[a + q]
+            while stop < m and index[a + stop] == index[a + stop - 1] + 1:
+                stop += 1
+            for p in range(stop):
+                row, out = matrix[index[a + p]][place : place + stop - q], squares[top + p][q:stop]
+                for r in range(stop - q):
+                    out[r] = row[r] + shift
+            for p in range(q):
+                for r in range(q, stop):
+                    squares[top + r, p] = squares[top + p, r]
+            q = stop
+
+
+@lean
+def solve_columns(
+    squares: Any,
+    shared: bool,
+    offset: Any,
+    y: Any,
+    weight: Any,
+    fold: Any,
+    plan: Any,
+    values: Any,
+    free: bool,
+    tol: float,
+    max_iter: int,
+    first: int,
+    last: int,
+    coef: Any,
+    fitted: Any,
+    n_iter: Any,
+    work: Any,
+) -> None:
+    """Solve columns first..last-1, each for several values of C and with several folds left out.
+
+    Parameters
+    ----------
+    squares : kernel values of the rows of each column, one column after the other, or of one for
+        all if ``shared``; as wide as LANES allow, zeros where there is no row
+    y, weight, fold : of the rows of all columns, column t at offset[t] to offset[t + 1] - 1
+    plan : (problems, 2) for each problem the fold left out (-1: none) and the problem whose
+        solution it starts from (-1: what ``coef`` holds)
+    values : (problems,) C of each
+    coef, fitted : (problems, rows of all columns) dual variables and K s, without a free bias
+    n_iter : (problems, columns) steps
+    work : memory for 9 vectors as long as a row of ``squares``
+    """
+    g, s, lo = work[0], work[1], work[2]
+    hi, diagonal, t_y = work[3], work[4], work[5]
+    up, down, gain = work[6], work[7], work[8]
+    for t in range(first, last):
+        a = offset[t]
+        m = offset[t + 1] - a
+        n = (m + LANES - 1) // LANES * LANES  # no rest that loops would do one by one
+        square = squares[(a - offset[first]) * (not shared) :]
+        for k in range(plan.shape[0]):
+            left = plan[k, 0]
+            start = plan[k, 1]
+            if start < 0:
+                start = k
+            balance = 0.0
+            total = 0.0
+            for p in range(n):
+                s[p] = 0.0
+                lo[p] = 0.0
+                hi[p] = 0.0
+                t_y[p] = 0.0
+                diagonal[p] = 1.0
+            for q in range(m):
+                t_y[q] = y[a + q]
+                diagonal[q] = square[q, q]
+                bound = values[k] * weight[a + q] * y[a + q]
+                if left >= 0 and fold[a + q] == left:
+                    bound = 0.0
+                lo[q] = smaller(bound, 0.0)
+                hi[q] = larger(bound, 0.0)
+                s[q] = smaller(larger(coef[start, a + q], lo[q]), hi[q])
+                balance += s[q]
+                total += abs(s[q])
+            if free and abs(balance) > 1e-14 * total:  # scale the heavier side down
+                ratio = (total - abs(balance)) / (total + abs(balance))
+                for r in range(m):
+                    if s[r] * balance > 0.0:
+                        s[r] *= ratio
+            count = 0
+            for _ in range(ROUNDS):  # until a gradient computed anew is small enough
+                for i in range(n):
+                    g[i] = -t_y[i]
+                for j in range(m):
+                    c = s[j]
+                    if c != 0.0:
+                        for h in range(n):
+                            g[h] += c * square[j, h]
+                limit = max_iter - count
+                steps = pairs(
+                    square, diagonal, g, s, lo, hi, n, 0.0, free, tol, limit, up, down, gain
+                )
+                count += steps
+                if steps == 0:
+                    break
+            for u in range(m):
+                coef[k, a + u] = s[u]
+                fitted[k, a + u] = g[u] + t_y[u]
+            n_iter[k, t] = count
+
+
+def certify(
+    layout: Layout, weight: Array, coef: Array, fitted: Array, rule: Rule, n_iter: Array
+) -> Array:
+    """Return the (n_columns, 6) certificate of one problem, ``weight`` being the box.
+
+    A free bias is the mean of y - f over rows between their bounds, or the middle of the allowed
+    range if there is none; a row within rounding of a bound is at it.
+    """
+    shift, free = columns.BIASES[rule.bias]
+    starts, y = layout.offset[:-1], layout.y
+    total = partial(np.add.reduceat, indices=starts)
+    signed = y * weight
+    lo, hi, g = np.minimum(signed, 0.0), np.maximum(signed, 0.0), fitted - y
+    up = np.maximum.reduceat(np.where(coef < hi, -g, -HUGE), starts)
+    down = np.maximum.reduceat(np.where(coef > lo, g, -HUGE), starts)
+    bias, margins = shift * total(coef), fitted
+    if free:
+        inside = (coef > lo + 1e-10 * weight) & (coef < hi - 1e-10 * weight)
+        ends = np.where(up <= -HUGE, -down, np.where(down <= -HUGE, up, (up - down) / 2))
+        count = total(inside.astype(np.float64))
+        bias = np.where(count > 0, total(np.where(inside, -g, 0.0)) / np.maximum(count, 1.0), ends)
+        margins = fitted + np.repeat(bias, np.diff(layout.offset))
+    norm2 = np.maximum(0.0, total(coef * fitted))
+    primal = 0.5 * norm2 + total(weight * np.maximum(0.0, 1.0 - y * margins))
+    dual = total(coef * y) - 0.5 * norm2
+    gap = np.maximum(0.0, primal - dual) / np.maximum(primal, np.finfo(float).tiny)
+    violation = up + down if free else np.maximum(up, down)
+    return np.stack([bias, norm2, primal, gap, violation, n_iter], axis=1)
+
+
+@dataclass(frozen=True)
+class Solutions:
+    """What was found for every problem (a value of C, a fold left out) and column.
+
+    Attributes
+    ----------
+    coef : (n_problems, n_entries) dual variables
+    fitted : (n_problems, n_entries) margins of the column's own rows
+    certificate : (n_problems, n_columns, 6) see CERTIFICATE
+    """
+
+    layout: Layout
+    coef: Array
+    fitted: Array
+    certificate: Array
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The problems of every column.
+
+    Attributes
+    ----------
+    C : (n_problems,)
+    left_out : (n_problems,) the fold left out, -1 for none
+    start : (n_problems,) an earlier problem whose solution it starts from, -1 for none
+    """
+
+    C: Array
+    left_out: Array
+    start: Array
+
+    @classmethod
+    def one(cls, C: float) -> Problems:
+        """One value of C, all rows."""
+        return cls(np.array([C]), np.array([-1]), np.array([-1]))
+
+    @classmethod
+    def folds(cls, C: float, folds: Array) -> Problems:
+        """One value of C, each fold left out in turn."""
+        return cls(np.full(len(folds), C), np.asarray(folds), np.full(len(folds), -1))
+
+    @classmethod
+    def path(cls, values: Array, folds: Array) -> Problems:
+        """Every value of C in turn: on all rows, then with each fold left out.
+
+        A value of C starts from the one before it, a fold from all rows at its value of C.
+        """
+        width = 1 + len(folds)
+        place = np.arange(len(values) * width).reshape(len(values), width)
+        start = np.repeat(place[:, :1], width, axis=1)
+        start[:, 0] = place[:, 0] - width
+        left_out = np.tile(np.concatenate([[-1], folds]), len(values))
+        return cls(np.repeat(values, width), left_out, np.maximum(start.ravel(), -1))
+
+
+def solve(
+    gram: Store,
+    layout: Layout,
+    weight: Array,
+    problems: Problems,
+    rule: Rule,
+    *,
+    fold: Array | None = None,
+    start: tuple[Array, Array | None] | None = None,
+    n_jobs: int | None = None,
+    advance: Callable[[], None] | None = None,
+) -> Solutions:
+    """Solve every problem of every column.
+
+    Parameters
+    ----------
+    weight, fold : (n_samples,) by the user's rows; the box of row i is C times its weight
+    start : dual variables and margins without free bias of the entries, where problems start that
+        start from no other; None for the margins of another Gram matrix
+    advance : called once for every column
+    """
+    bank = _Bank(gram, layout, weight, problems, rule, fold, start)
+
+    def work(columns_: range) -> None:
+        bank.solve(columns_)
+        if advance is not None:
+            for _ in columns_:
+                advance()
+
+    thread_map(work, _chunks(np.diff(layout.offset), len(problems.C)), n_jobs)
+    return Solutions(layout, bank.coef, bank.fitted, bank.certificate())
+
+
+def _chunks(sizes: Array, n_problems: int) -> list[range]:
+    """Cut the columns into chunks of about the same work: large ones alone, small ones together."""
+    chunks, first, work = [], 0, 0
+    for t, size in enumerate(sizes.tolist()):
+        alone = size > SMALL
+        if t > first and (alone or work > CHUNK):
+            chunks.append(range(first, t))
+            first, work = t, 0
+        work += CHUNK + 1 if alone else size * size * n_problems
+    return [*chunks, range(first, len(sizes))] if len(sizes) else []
+
+
+class _Bank:
+    """The arrays of a bank while it is solved."""
+
+    def __init__(
+        self,
+        gram: Store,
+        layout: Layout,
+        weight: Array,
+        problems: Problems,
+        rule: Rule,
+        fold: Array | None,
+        start: tuple[Array, Array | None] | None,
+    ) -> None:
+        self.gram, self.layout, self.problems, self.rule = gram, layout, problems, rule
+        self.weight = weight[layout.rows]
+        self.fold = np.full(len(layout.rows), -1) if fold is None else fold[layout.rows]
+        shape = len(problems.C), len(layout.index)
+        self.coef, self.fitted = np.zeros(shape), np.empty(shape)
+        self.n_iter = np.zeros((shape[0], layout.shape[1]), dtype=np.int64)
+        self.start, self.memory = start, Memory()
+        if start is not None:
+            self.coef[problems.start < 0] = start[0]
+
+    def certificate(self) -> Array:
+        """Return the certificate of every problem and column."""
+        every = slice(0, len(self.layout.index))
+        parts = [
+            certify(self.layout, self.box(k, every), self.coef[k], self.fitted[k], self.rule, steps)
+            for k, steps in enumerate(self.n_iter)
+        ]
+        return np.stack(parts)
+
+    def solve(self, chunk: range) -> None:
+        """Solve the columns of a chunk."""
+        sizes = np.diff(self.layout.offset[chunk.start : chunk.stop + 1])
+        if sizes.max() > SMALL:
+            self._large(chunk.start)
+            return
+        self._small(chunk, int(sizes.max()), int(sizes[0] if self.layout.whole() else sizes.sum()))
+        if self.rule.tol < columns.POLISH_TOL:
+            for t in chunk:
+                self._polish(t)
+
+    def _small(self, chunk: range, most: int, height: int) -> None:
+        layout, rule, problems = self.layout, self.rule, self.problems
+        shift, free = columns.BIASES[rule.bias]
+        width = -(-most // LANES) * LANES
+        squares = self.memory.vector("squares", height * width, np.float64).reshape(height, width)
+        matrix, index = self._kernel_values(chunk, height)
+        last = chunk.start + 1 if layout.whole() else chunk.stop
+        gather(matrix, index, layout.offset, shift, chunk.start, last, squares)
+        solve_columns(
+            squares,
+            layout.whole(),
+            layout.offset,
+            layout.y,
+            self.weight,
+            self.fold,
+            np.stack([problems.left_out, problems.start], axis=1),
+            problems.C,
+            free,
+            0.999 * rule.tol,  # rounding must not lift the violation above tol
+            rule.max_iter,
+            chunk.start,
+            chunk.stop,
+            self.coef,
+            self.fitted,
+            self.n_iter,
+            self.memory.vector("vectors", 9 * width, np.float64).reshape(9, width),
+        )
+
+    def _kernel_values(self, chunk: range, height: int) -> tuple[Array, Array]:
+        """Return a kernel matrix and the places in it of the rows of a chunk's columns."""
+        index = self.layout.index
+        if self.gram.matrix is not None:
+            return self.gram.matrix, index
+        entries = slice(self.layout.offset[chunk.start], self.layout.offset[chunk.start] + height)
+        rows, places = np.unique(index[entries], return_inverse=True)
+        index = index.copy()
+        index[entries] = places
+        return self.gram.block(rows), index
+
+    def _polish(self, t: int) -> None:
+        """Follow a tight tol by one exact solve for the rows between their bounds."""
+        entries = slice(self.layout.offset[t], self.layout.offset[t + 1])
+        square, y = self.gram.square(self.layout.index[entries]), self.layout.y[entries]
+        for k in range(len(self.problems.C)):
+            start = self.coef[k, entries], self.fitted[k, entries]
+            box = self.box(k, entries)
+            self._write(k, entries, columns.polish(square, y, box, self.rule, start), slice(None))
+
+    def _large(self, t: int) -> None:
+        """Solve a column on its square of the Gram matrix, or on all of it if that is as well."""
+        entries = slice(self.layout.offset[t], self.layout.offset[t + 1])
+        index, n = self.layout.index[entries], len(self.gram)
+        few = columns.shrinks(index, self.gram)
+        place: Any = slice(None)
+        if few:
+            size, dtype = len(index) ** 2, self.gram.dtype
+            store = self.gram.square(index, self.memory.vector("column", size, dtype))
+        elif len(index) < n:
+            store, place = self.gram, index
+        else:
+            store = self.gram
+        y, box = np.zeros(len(store)), np.zeros(len(store))
+        y[place] = self.layout.y[entries]
+        for k in range(len(self.problems.C)):
+            box[place] = self.box(k, entries)
+            solution = columns.solve(
+                store, y, box, self.rule, self._start(k, entries, place, len(store)), self.memory
+            )
+            self._write(k, entries, solution, place)
+            self.n_iter[k, t] = solution.n_iter
+
+    def box(self, k: int, entries: slice) -> Array:
+        """Return the upper bounds of alpha in a problem."""
+        left = self.problems.left_out[k]
+        kept = (self.fold[entries] != left) | (left < 0)
+        return np.where(kept, self.problems.C[k] * self.weight[entries], 0.0)
+
+    def _start(self, k: int, entries: slice, place: Any, n: int) -> Any:
+        """Return the dual variables and margins that a problem starts from, None for zeros."""
+        before = self.problems.start[k]
+        if before >= 0:
+            coef, fitted = self.coef[before], self.fitted[before]
+        elif self.start is not None:
+            coef, fitted = self.start
+        else:
+            return None
+        s = np.zeros(n)
+        s[place] = coef[entries]
+        known = fitted is not None and isinstance(place, slice)
+        return s, fitted[entries] if known else None
+
+    def _write(self, k: int, entries: slice, solution: columns.Solution, place: Any) -> None:
+        self.coef[k, entries] = solution.dual_coef[place]
+        self.fitted[k, entries] = solution.fitted[place]

@@ -1,0 +1,108 @@
+"""Which rows every column of a code uses, one column after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from outcode._checks import Array
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The rows of every column, one column after the other.
+
+    Attributes
+    ----------
+    order : (n,) which of the user's rows stands at each place of the store
+    offset : (n_columns + 1,) column t has the entries offset[t] to offset[t + 1] - 1
+    index : place in the store of each entry
+    y : target of each entry, +1.0 or -1.0
+    pieces : (3, n_pieces) entries come in pieces, the rows of one kind in one column: the kind,
+        the column, and the first entry of each; rows are of a kind if the same columns use them
+    kinds : places of the rows of each kind
+    """
+
+    order: Array
+    offset: Array
+    index: Array
+    y: Array
+    pieces: Array
+    kinds: Sequence[Array]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_columns)"""
+        return len(self.order), len(self.offset) - 1
+
+    @cached_property
+    def rows(self) -> Array:
+        """The user's row of each entry."""
+        return self.order[self.index]
+
+    @cached_property
+    def columns(self) -> Array:
+        """The column of each entry."""
+        return np.repeat(np.arange(self.shape[1]), np.diff(self.offset))
+
+    def whole(self) -> bool:
+        """Whether every column uses every row."""
+        return len(self.index) == self.shape[0] * self.shape[1]
+
+    def same(self, other: Layout) -> bool:
+        """Whether another layout lists the same rows."""
+        equal = np.array_equal(self.offset, other.offset)
+        return equal and np.array_equal(self.rows, other.rows)
+
+    def matrix(self, values: Array) -> Array:
+        """Return values of the entries as a (n_samples, n_columns) matrix, 0 elsewhere."""
+        out = np.zeros(self.shape, order="F")
+        if self.whole():
+            out[self.order] = values.reshape(self.shape[::-1]).T
+        else:
+            out[self.rows, self.columns] = values
+        return out
+
+
+def distinct(targets: Array) -> tuple[Array, Array]:
+    """Return one row of each kind of row of a matrix, and the kind of every row."""
+    data, width = targets.tobytes(), targets.shape[1] * targets.itemsize
+    keys = [data[i : i + width] for i in range(0, len(data), width)]
+    number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    kind = np.array([number[key] for key in keys], dtype=np.intp)
+    return np.unique(kind, return_index=True)[1], kind
+
+
+def usage(code: Array) -> tuple[Array, Array]:
+    """Return the (n_kinds, n_columns) ways of rows to take part in columns, and each row's kind."""
+    bits = np.packbits(code != 0, axis=1)
+    keys = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return code[first] != 0, kind.ravel()
+
+
+def layout(code: Array, labels: Array, order: Array | None = None) -> Layout:
+    """List the rows that each column uses, ``code[labels]`` being the targets.
+
+    Parameters
+    ----------
+    code : (n_kinds, n_columns) int8
+    labels : (n_samples,) the row of ``code`` of each of the user's rows
+    order : which of the user's rows stands at each place of the store
+    """
+    order = np.arange(len(labels)) if order is None else order
+    used, kind = usage(code)
+    label_at = labels[order]
+    kind_at = kind[label_at]
+    kinds = [np.flatnonzero(kind_at == u) for u in range(len(used))]
+    column, which = np.nonzero(used.T)
+    size = np.array([len(places) for places in kinds])[which]
+    end = np.cumsum(size)
+    count = np.bincount(column, weights=size, minlength=code.shape[1]).astype(np.intp)
+    offset = np.concatenate([[0], np.cumsum(count)])
+    index = np.concatenate([kinds[u] for u in which]) if len(which) else np.empty(0, np.intp)
+    y = code[label_at[index], np.repeat(column, size)].astype(np.float64)
+    return Layout(order, offset, index, y, np.stack([which, column, end - size]), kinds)

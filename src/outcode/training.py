@@ -1,0 +1,225 @@
+"""One training is one value: a problem goes in, a rule comes out.
+
+labels --code--> targets --machine--> margins --decoder--> scores --> label, probability
+
+:func:`train` is the only place that walks this way. A classifier trains a whole problem, a search
+trains parts of it, leave-one-out numbers are functions of the rule, and codes that are learned
+take held-out margins from here. Machines and decoders come as objects, so this module knows none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from outcode import dichotomies
+from outcode._checks import Array
+from outcode.capabilities import HoldsOut, TrainsOnGram, can, require
+from outcode.folds import content_folds
+
+#: Held-out margins and the fold of each sample, by number of folds.
+HeldOut = dict[int, tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is to be learned.
+
+    Parameters
+    ----------
+    source : Gram store, rows, or a function that makes one of these when it is first needed
+        What the machine trains on.
+    code : (n_classes, n_dichotomies) int8
+    labels : (n_samples,) the row of the code of each sample; any where the weight is 0
+    weight : (n_samples,) how much a sample counts, 0 for not at all
+    classes : (n_classes,) the user's label of each row of the code
+    X : the rows, for folds and for decoders that look at them; None if they are not at hand
+    pairwise : whether X is a kernel matrix
+    """
+
+    source: Any
+    code: Array
+    labels: Array
+    weight: Array
+    classes: Array
+    X: Any = None
+    pairwise: bool = False
+
+    @cached_property
+    def targets(self) -> Array:
+        """The sign of every sample in every column, (n_samples, n_dichotomies)."""
+        return dichotomies.targets(self.labels, self.code)
+
+    @cached_property
+    def store(self) -> Any:
+        """What the machine trains on, made when first asked for."""
+        return self.source() if callable(self.source) else self.source
+
+    def part(self, rows: Array) -> Problem:
+        """Return the problem of some samples, on the same Gram: the others have weight 0."""
+        weight = np.zeros(len(self.weight))
+        weight[rows] = self.weight[rows]
+        return replace(self, weight=weight)
+
+    def folds(self, folds: int, enough: float = np.inf) -> Array:
+        """Number the samples that count by fold, -1 for those never held out.
+
+        Folds are numbered until ``enough`` samples are in one; the rest are not held out.
+        """
+        fold = content_folds(self.X, self.labels, folds, self.weight, pairwise=self.pairwise)
+        held = np.cumsum(np.bincount(fold[fold >= 0], minlength=folds))
+        return np.where(fold <= np.searchsorted(held, enough), fold, -1)
+
+    def without_data(self) -> Problem:
+        """Return the problem as a rule keeps it: no Gram, no rows."""
+        return replace(self, source=None, X=None)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A trained machine and the decoder that reads it.
+
+    ``problem`` is what they were trained on, without its Gram and rows; ``held_out`` the held-out
+    margins that the decoder asked for, by number of folds.
+    """
+
+    problem: Problem
+    machine: Any
+    decoder: Any
+    held_out: HeldOut = field(default_factory=dict)
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """How well the machine solved its problem: gap, objective and steps, where it says so."""
+        names = "gap_", "objective_", "n_iter_"
+        return {name[:-1]: getattr(self.machine, name, None) for name in names}
+
+    def margins(self, X: Any) -> Array:
+        """Return the (n_samples, n_dichotomies) margins of new rows."""
+        return np.asarray(self.machine.margins(X))
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        """Return the (n_samples, n_classes) scores, larger is better."""
+        return np.asarray(self.decoder.scores(margins, X))
+
+    def proba(self, margins: Array, X: Any = None) -> Array:
+        """Return the (n_samples, n_classes) probabilities."""
+        return np.asarray(self.decoder.proba(margins, X))
+
+    def predict(self, margins: Array, X: Any = None) -> Array:
+        """Return the user's label of the class with the largest score, the first of equals."""
+        return self.problem.classes[self.decoder.best(margins, X)]
+
+
+@dataclass
+class Training:
+    """What a decoder may ask for when it is fitted, computed only if asked.
+
+    Samples of weight 0 are not trained on; whatever a decoder sums over samples is weighted.
+
+    Parameters
+    ----------
+    code, labels, X, sample_weight : those of the problem
+    machine : fitted
+    held_out : number of folds -> margins of each sample under machines trained without its fold
+    source : a function that gives the Gram store of the samples, None if there is none
+    kept : held-out margins and the fold of each sample, by number of folds, once they are computed
+    """
+
+    code: Array
+    labels: Array
+    X: Any
+    machine: Any
+    sample_weight: Array
+    held_out: Callable[[int], Array]
+    source: Callable[[], Any] | None = None
+    kept: HeldOut = field(default_factory=dict)
+
+    @property
+    def gram(self) -> Any:
+        """The Gram store of the samples, None where there is none."""
+        return None if self.source is None else self.source()
+
+    @cached_property
+    def margins(self) -> Array:
+        """The (n_samples, n_dichotomies) margins on the training rows."""
+        return np.asarray(self.machine.training_margins_)
+
+    def crossfit(self, folds: int) -> Array:
+        """Return margins of each sample under machines trained without its fold.
+
+        A sample that was never held out (the only row of its class, or beyond what the decoder
+        says is ``enough``) has the margins of the machine itself; :meth:`was_held_out` says.
+        """
+        return self.held_out(folds)
+
+    def was_held_out(self, folds: int) -> Array:
+        """Return which samples :meth:`crossfit` held out, (n_samples,) bool."""
+        known = self.kept.get(folds)
+        return np.ones(len(self.labels), dtype=bool) if known is None else known[1] >= 0
+
+
+def train(
+    problem: Problem,
+    machine: Any,
+    decoder: Any,
+    start: Any = None,
+    *,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> Rule:
+    """Train a machine and a decoder, both unfitted, on a problem.
+
+    ``start`` is a machine fitted to a similar problem on the same rows, where one that iterates
+    begins.
+    """
+    threads: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+    return read(problem, fit_machine(problem, machine, start, **threads), decoder, **threads)
+
+
+def fit_machine(problem: Problem, machine: Any, start: Any = None, **threads: Any) -> Any:
+    """Return the machine fitted to the targets of a problem."""
+    weight = None if np.all(problem.weight == 1.0) else problem.weight
+    if not can(machine, TrainsOnGram):
+        return machine.fit(problem.store, problem.targets, weight, **threads)
+    return machine.fit_gram(problem.store, problem.targets, weight, start=start, **threads)
+
+
+def read(problem: Problem, machine: Any, decoder: Any, **threads: Any) -> Rule:
+    """Return the rule of a fitted machine: fit the decoder on its margins."""
+    kept: HeldOut = {}
+
+    def held_out(folds: int) -> Array:
+        if folds not in kept:
+            fold = problem.folds(folds, decoder.enough)
+            kept[folds] = held_out_margins(problem, machine, fold, **threads), fold
+        return kept[folds][0]
+
+    on_gram = can(machine, TrainsOnGram) and problem.source is not None
+    training = Training(
+        problem.code,
+        problem.labels,
+        problem.X,
+        machine,
+        problem.weight,
+        held_out,
+        (lambda: problem.store) if on_gram else None,
+        kept,
+    )
+    return Rule(problem.without_data(), machine, decoder.fit(training), kept)
+
+
+def held_out_margins(problem: Problem, machine: Any, fold: Array, **threads: Any) -> Array:
+    """Return margins of each sample under machines trained without its fold, -1 for none."""
+    require(machine, HoldsOut, "A decoder that is fitted on held-out margins")
+    if problem.source is None:
+        raise ValueError(
+            "This decoder asks for held-out margins: give the training rows, "
+            "with_decoder(decoder, X=X_train)."
+        )
+    args = problem.store, problem.targets, fold, problem.weight
+    return np.asarray(machine.held_out_margins(*args, **threads))
