@@ -179,7 +179,7 @@ def report(store):
         raise SystemExit("No set is finished yet.")
     errors = np.array([[error(table[n][m]) for m in ranked] for n in sets])
     friedman = statistics.friedman(errors, ranked)
-    ranks = dict(zip(friedman.names, friedman.average, strict=True))
+    ranks = dict(zip(friedman.ranks.names, friedman.ranks.average, strict=True))
     print("| method | mean error % | average rank | mean log loss | CPU s | CPU, grid = 1 |")
     print("|---|---|---|---|---|---|")
     baseline = sum(cpu(table[n][GRID]) for n in sets)

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from outcode import OutputCodeClassifierCV, kernels
+from outcode import OutputCodeClassifierCV, kernels, load, save
 from outcode.selection import tuned
 from outcode.selection.landscape import sample
 
@@ -150,6 +150,22 @@ def test_time_limit_stops_the_search_and_still_gives_a_model():
     assert short.predict_proba(X).shape == (300, 3)
     with pytest.raises(ValueError, match="time_limit"):
         OutputCodeClassifierCV(time_limit=-1).fit(X, y)
+
+
+def test_time_limit_keeps_off_what_would_end_too_late():
+    X, y = blobs(900)
+    clf = OutputCodeClassifierCV(random_state=0, time_limit=1e-3).fit(X, y)
+    assert set(clf.results_["n_rows"]) == {300}
+
+
+def test_a_model_with_a_mixture_is_one_file(tmp_path, monkeypatch):
+    X, y = blobs()
+    monkeypatch.setattr(tuned, "preferred", lambda trials, scoring: trials[-1])
+    clf = OutputCodeClassifierCV("ls", random_state=0).fit(X, y)
+    assert "+" in clf.best_params_["kernel"]
+    save(clf, tmp_path / "model.outcode")
+    again = load(tmp_path / "model.outcode")
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
 
 
 def test_an_interrupted_fit_leaves_the_model_as_it_was(monkeypatch):

@@ -276,6 +276,17 @@ class Search:
     def _late(self) -> bool:
         return time.monotonic() > self.deadline
 
+    def _affords(self, land: Landscape) -> bool:
+        """Whether one more trial on these rows, and the final training, will end in time.
+
+        Both grow with the cube of the rows; what the trials so far have cost says how fast.
+        """
+        if np.isinf(self.deadline):
+            return True
+        cube = max(trial.seconds / trial.n_rows**3 for trial in self.tried)
+        needed = cube * (len(land) ** 3 + len(self.whole) ** 3)
+        return time.monotonic() + needed < self.deadline
+
     def _sampled(self, size: int, stage: str) -> Landscape:
         rows = sample(self.whole.labels, size, self.rng)
         return self.whole.part(rows, stage, self.owner._pairwise)
@@ -359,10 +370,10 @@ class Search:
         if small is not large:
             leaders, trials = self._leaders(self.tried), []
             for trial in leaders[:NEAR]:
-                lost = hopeless(trial, leaders[0], small.scored, 1.0) or (trials and self._late)
-                trials += [] if lost else self._add(self._again(large, trial, np.ones(1)))
+                if self._affords(large) and not hopeless(trial, leaders[0], small.scored, 1.0):
+                    trials += self._add(self._again(large, trial, np.ones(1)))
             trials = trials or list(self.tried)
-        if not self._late:
+        if self._affords(large):
             best = preferred(trials, self.scoring)
             trials += self._add(self._again(large, best, AROUND))
         return trials
@@ -387,7 +398,7 @@ class Search:
         """Try a weighted mean of the kernels, each at its best width."""
         best = preferred(trials, self.scoring)
         names = [kernel for kernel in self.kernels if _has_width(kernel)]
-        if len(names) < 2 or best.gamma is None or self._late:
+        if len(names) < 2 or best.gamma is None or not self._affords(land):
             return trials
         own = [[t for t in self._of(k) if t.code == best.code] for k in names]
         members = [preferred(group, self.scoring) for group in own if group]
@@ -406,10 +417,10 @@ class Search:
         best = preferred(trials, self.scoring)
         if self._svm_only:
             found = self._add(self._svm(small, best, C) for C in best.C * TENS)
-            if small is not large and not self._late:
+            if small is not large and self._affords(large):
                 found = self._add([self._svm(large, best, preferred(found, self.scoring).C)])
             return found
-        if "svm" not in self.machines or self._late:
+        if "svm" not in self.machines or not self._affords(large):
             return trials
         if small is not large:
             there = self._add([self._svm(small, best, best.C)])[0]
