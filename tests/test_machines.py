@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from outcode import OutputCodeClassifier, capabilities, codes, decoders, folds, training
+from outcode import OutputCodeClassifier, capabilities, codes, folds, training
 from outcode.capabilities import can, require
 from outcode.machines import MACHINES, SVM, Machine, SingleBinary
 

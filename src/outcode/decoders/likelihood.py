@@ -202,7 +202,7 @@ class Sigmoids(Decoder):
         "temperature_": Number(low=1e-9),
     }
     folds: int
-    temperature: bool
+    temperature: bool | None
     targets: str = "smoothed"
 
     def unpack(self, values: dict[str, Any]) -> None:
@@ -219,10 +219,14 @@ class Sigmoids(Decoder):
                 margins, signs, training.sample_weight, self.targets
             )
         self.temperature_ = 1.0
-        if self.temperature:
+        if self.tempered(training.code):
             log_proba = self.log_proba(margins, training.X)
             self.temperature_ = fit_temperature(log_proba, training.labels, training.sample_weight)
         return self
+
+    def tempered(self, code: Array) -> bool:
+        """Return whether a temperature is fitted."""
+        return bool(self.temperature)
 
     def check_code(self, code: Array) -> None:
         """Raise an error if this decoder cannot read the code."""
@@ -263,7 +267,10 @@ class Likelihood(Sigmoids):
     invalid : what becomes of the mass on codewords of no class. "renormalise" leaves it out, the
         class posterior among valid codewords; "uniform" is the paper's Eq. 3: every class gets
         alpha = (1 - sum_q prod_q) / Q, which swallows everything when there are many columns
-    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised
+    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised. None does
+        so where two classes are opposed by more than one column: their sigmoids are multiplied as
+        if columns were independent, which they are not, and the product is too sure. False is the
+        paper's form, which one-vs-one and ``invalid="uniform"`` have by default
 
     Attributes
     ----------
@@ -288,12 +295,17 @@ class Likelihood(Sigmoids):
         targets: str = "smoothed",
         *,
         invalid: str = "renormalise",
-        temperature: bool = False,
+        temperature: bool | None = None,
     ) -> None:
         self.folds = folds
         self.targets = targets
         self.invalid = invalid
         self.temperature = temperature
+
+    def tempered(self, code: Array) -> bool:
+        if self.temperature is not None:
+            return bool(self.temperature)
+        return self.invalid == "renormalise" and bool(separation(code).max() > 1)
 
     def fit(self, training: Training) -> Likelihood:
         lookup({"renormalise": None, "uniform": None}, self.invalid, "invalid")

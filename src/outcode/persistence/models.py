@@ -195,10 +195,20 @@ def _given(kinds: Any, *words: str | None) -> Check:
     return check
 
 
+def _kernel(value: Any) -> bool:
+    """The name of a kernel, or the formula of a mixture."""
+    if not isinstance(value, str):
+        return False
+    try:
+        return not kernels.named(value).mixes or bool(kernels.Mixture.parse(value))
+    except ValueError:
+        return False
+
+
 NUMBERS = (np.ndarray, list, tuple)
 
 PARAMETERS: dict[str, Check] = {
-    "kernel": _word(*kernels.KERNELS, "precomputed"),
+    "kernel": _kernel,
     "gamma": _number(0, "scale", "auto", "loo"),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
@@ -224,7 +234,8 @@ PARAMETERS: dict[str, Check] = {
     "loss": _word(*losses.LOSSES, *NYSTROM_LOSSES),
     "targets": _word("smoothed", "hard"),
     "invalid": _word("renormalise", "uniform"),
-    "temperature": _given(bool),
+    "temperature": lambda value: value is None or isinstance(value, bool | float),
+    "slope": _number(0, None),
     "method": _word(*coupling.METHODS),
     "norm": lambda value: isinstance(value, int | str) and value in (1, 2, "inf"),
     "k": _count(1, None),
