@@ -36,6 +36,7 @@ from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
 from outcode.saved import reals
 from outcode.solvers import sbc
+from outcode.solvers.certificate import warn_early
 
 
 @dataclass(eq=False, repr=False)
@@ -247,14 +248,7 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         self._warn(learned)
 
     def _warn(self, learned: sbc.Learned) -> None:
-        solution = learned.solution
-        if not solution.converged:
-            _warn_early(
-                f"The machine stopped early: the largest violation of the optimality conditions is "
-                f"{solution.violation:.2g} (tol={self.tol:g}), the relative duality gap "
-                f"{solution.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the "
-                f"features."
-            )
+        warn_early(learned.solution, self.tol, "The machine")
         if learned.left > self.kernel_tol:
             what = "change" if self.update == "paper" else "gap to the minimum"
             _warn_early(

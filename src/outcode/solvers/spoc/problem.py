@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from outcode._checks import Array
+from outcode.solvers.certificate import Certificate
 from outcode.solvers.spoc.loops import violations
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, kw_only=True)
+class Solution(Certificate):
     """The optimum and its certificate.
 
     ``tau`` and ``scores`` (M_r.x_i) are (n_samples, n_classes), ``norm2`` (n_classes,) the squared
@@ -22,12 +23,7 @@ class Solution:
     tau: Array
     scores: Array
     norm2: Array
-    objective: float
     dual_objective: float
-    gap: float
-    violation: float
-    n_iter: int
-    converged: bool
 
 
 @dataclass
