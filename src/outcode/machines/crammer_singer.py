@@ -10,17 +10,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from outcode import dichotomies, kernels
 from outcode import gram as grams
-from outcode import kernels
 from outcode._checks import Array, lookup, positive, row_weights
-from outcode.machines.common import as_targets
+from outcode.machines.common import as_targets, warn_early
 from outcode.machines.expansion import as_rows
 from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
 from outcode.parallel import single_blas
 from outcode.progress import progress
 from outcode.saved import Optional, reals
 from outcode.solvers import spoc
-from outcode.solvers.certificate import warn_early
 from outcode.solvers.spoc import Solution
 
 #: What is added to the kernel.
@@ -210,7 +209,7 @@ class _Classes:
     def solve(self, mass: Array, start: tuple[Array, Array | None] | None) -> Solution:
         """Return the optimum for some weights, from (tau, K tau) of a solution or nothing."""
         machine, beta = self.machine, positive(self.machine.beta, "beta")
-        b = spoc.margin_requirements(self.labels, max(2, int(self.labels.max()) + 1))
+        b = dichotomies.margin_requirements(self.labels, max(2, int(self.labels.max()) + 1))
         features = self.gram.matrix is None and self.gram.kernel.linear
         solver: Any = spoc.solve_linear if features else spoc.solve
         rows = self.gram.rows.values if features else self.gram

@@ -30,13 +30,12 @@ from outcode.machines.class_kernels import (
     as_weights,
     prior_weights,
 )
-from outcode.machines.common import as_targets
+from outcode.machines.common import as_targets, warn_early
 from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
 from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
 from outcode.saved import reals
 from outcode.solvers import sbc
-from outcode.solvers.certificate import warn_early
 
 
 @dataclass(eq=False, repr=False)

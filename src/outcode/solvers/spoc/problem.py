@@ -49,13 +49,6 @@ class Problem:
         return np.flatnonzero((np.count_nonzero(self.eta, axis=0) > 1) | (psi > tol))
 
 
-def margin_requirements(labels: Array, k: int) -> Array:
-    """Return b_ir = 1 - [r = y_i], (n_classes, n). [CS02] Eq. 11"""
-    b = np.ones((k, len(labels)))
-    b[labels, np.arange(len(labels))] = 0.0
-    return b
-
-
 def fresh(labels: Array, b: Array, mass: Array, beta: float, shift: float) -> Problem:
     """Return the problem at tau = 0."""
     eta = np.zeros(b.shape)
