@@ -137,6 +137,31 @@ class PredictsProbabilities(Protocol):
     def predict_proba(self, X: Any) -> Array: ...
 
 
+@capability(
+    "has a code", "give a fitted OutputCodeClassifier, or a search or pipeline that holds one"
+)
+class HasCode(Protocol):
+    """A fitted classifier with a code and the margins of its columns."""
+
+    code_: Array
+
+    def margins(self, X: Any) -> Array: ...
+
+
+@capability("has support vectors", "use a support vector machine")
+class HasSupport(Protocol):
+    """A fitted machine, of this library or any other, with support vectors."""
+
+    support_: Array
+
+
+@capability("has steps", "use a scikit-learn Pipeline")
+class HasSteps(Protocol):
+    """A pipeline."""
+
+    steps: list[tuple[str, Any]]
+
+
 @capability("is made of a code, a machine and a decoder", "use an OutputCodeClassifier")
 class MadeOfElements(Protocol):
     """A classifier made of a code, a machine and a decoder."""

@@ -65,9 +65,27 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
+class Kind(click.ParamType):  # type: ignore[type-arg]  # not generic in older click
+    """A column and its kind: ``zip=category``."""
+
+    name = "COLUMN=KIND"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the column and its kind."""
+        column, equals, kind = str(value).rpartition("=")
+        if not equals or not column:
+            self.fail(f"{value!r}: write it like zip=category.", param, ctx)
+        return column, kind
+
+
 TEXT = options(
-    click.option("--delimiter", help="Between the cells of a text file, if not seen."),
-    click.option("--encoding", help="Of a text file, if not UTF-8: cp1252, ..."),
+    click.option(
+        "--delimiter", help="Between the cells of a text file, if the one found is wrong."
+    ),
+    click.option("--encoding", help="Of a text file, if the one found is wrong: cp1252, ..."),
+    click.option("--decimal", help="Decimal mark of numbers, if the one found is wrong: . or ,"),
+    click.option("--thousands", help="Mark between thousands, if the one found is wrong."),
+    click.option("--sheet", help="Sheet of a workbook: name or position; else the first."),
 )
 SCALE = click.option(
     "--scale",
@@ -77,12 +95,26 @@ SCALE = click.option(
     help="Numeric columns: mean 0 and deviation 1, or from 0 to 1, on the training rows.",
 )
 DATA = options(
-    click.option("--target", "-t", help="Column to predict: name or position; else the last."),
+    click.option(
+        "--target", "-t", help="Column to predict: name or position; else by its name, or the last."
+    ),
     TEXT,
     click.option(
         "--drop", multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."
     ),
-    click.option("--sample", type=click.IntRange(10), help="Use a sample of this many rows."),
+    click.option(
+        "--keep", multiple=True, metavar="COLUMN", help="Learn from this column; may be repeated."
+    ),
+    click.option(
+        "--types",
+        multiple=True,
+        type=Kind(),
+        help="Kind of a column: number, category, date or text; may be repeated.",
+    ),
+    click.option("--sample", type=click.IntRange(10), help="Use this many rows, drawn at random."),
+    click.option(
+        "--bins", type=click.IntRange(2), help="Cut a numeric target into this many classes."
+    ),
     click.option(
         "--data-dir",
         type=click.Path(exists=True, file_okay=False),
@@ -172,9 +204,9 @@ def cli() -> None:
 def compare(command: str, /, **choices: Any) -> int:
     """Compare reductions on your data and write a report.
 
-    FILE is csv, tsv, parquet, ARFF or libsvm (csv and tsv also as .gz); NAME one of the known data
-    sets. Without either, scikit-learn's digits. Interrupted, the same command goes on where it
-    stopped.
+    FILE is csv, tsv, JSON, a workbook, Parquet, Feather, ARFF or libsvm, also packed (gz, bz2, xz,
+    zst, zip), or - for standard input; NAME one of the known data sets. Without either,
+    scikit-learn's digits. Interrupted, the same command goes on where it stopped.
     """
     from outcode.app import commands
 
@@ -218,7 +250,7 @@ def fit(**choices: Any) -> int:
 
 @cli.command(short_help="Predict the rows of a file with a saved model.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("rows", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("rows", metavar="FILE")
 @TEXT
 @click.option("--proba", is_flag=True, help="Add a column of probabilities for each class.")
 @click.option("--target", "-t", help="Column of true classes: say how many are right.")

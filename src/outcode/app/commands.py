@@ -35,8 +35,9 @@ from outcode.app import report as reports
 from outcode.app.report.evidence import LEAK
 from outcode.app.report.text import csv_cell
 from outcode.app.terminal import printable, say
+from outcode.capabilities import HasSteps, PredictsProbabilities, can
 from outcode.datasets.reading import position
-from outcode.words import count, duration, listing, percent, size
+from outcode.words import count, duration, percent, size
 
 #: The data set compared when none is given.
 DEFAULT = "digits"
@@ -47,10 +48,17 @@ REPORT_SECONDS = 5.0
 #: How the name of a report may end.
 REPORTS = (".html", ".md", ".json", ".csv")
 
+#: The options of reading a file.
+READING = (
+    *("target", "drop", "keep", "sample", "bins", "encoding", "delimiter", "decimal", "thousands"),
+    *("sheet", "data_dir"),
+)
+
 #: What `doctor` lists.
 PACKAGES = (
     *("numpy", "scipy", "scikit-learn", "numba", "joblib", "threadpoolctl"),
     *("click", "rich", "pandas", "matplotlib", "Jinja2", "safetensors", "psutil", "pyarrow"),
+    *("python-calamine", "charset-normalizer"),
 )
 
 #: Faults of the user's files and of the world, and their exit codes; anything else is our own.
@@ -350,12 +358,12 @@ def predict(
     known = set() if truth is None else {table.names[truth]}
     if unused := set(encoder.unused(table)) - known:
         say(f"Columns the model does not look at: {printable(', '.join(sorted(unused)), 200)}.")
-    for name, values in getattr(encoder, "unseen", lambda table: {})(table).items():
-        told = printable(listing([str(value) for value in values]), 200)
-        say(f"Values of {printable(name)} that the model was not trained on: {told}.")
+    for column, values in encoder.unseen(table).items():
+        new = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+        say(f"Values of {printable(column)} that no training row had: {printable(new, 200)}.")
     _write_predictions(output, predicted, shares, fitted.classes_)
     if truth is not None:
-        say(_error(table.columns[truth], predicted))
+        say(_error(datasets.as_labels(table.columns[truth]), predicted))
     return 0
 
 
@@ -409,7 +417,7 @@ def dataset(source: str, **choices: Any) -> datasets.Dataset:
     """Read a file, or a data set by name, and say what was seen."""
     folder, sample = choices.pop("data_dir"), choices.pop("sample", None)
     seed = choices.pop("seed", 0)
-    if Path(source).exists() or Path(source).suffix:
+    if source == "-" or Path(source).exists() or Path(source).suffix:
         data = datasets.read(source, **choices)
     else:
         data = datasets.load(source, folder)
@@ -439,8 +447,8 @@ def _writable(path: str, suffixes: Sequence[str] = (), keep: Sequence[str] = ())
 
 
 def _data(choices: dict[str, Any]) -> dict[str, Any]:
-    names = "target", "drop", "encoding", "delimiter", "data_dir", "sample", "seed"
-    return {key: choices[key] for key in names if key in choices}
+    found = {key: choices[key] for key in (*READING, "seed") if key in choices}
+    return found | {"types": dict(choices["types"])}
 
 
 def _methods(found: Sequence[datasets.Dataset], choices: dict[str, Any]) -> list[study.Method]:
@@ -457,7 +465,7 @@ def _names(given: str) -> list[str]:
 
 def _encoder(fitted: Any) -> datasets.TableEncoder:
     """Return the first step of a model that takes raw rows."""
-    first = fitted.steps[0][1] if hasattr(fitted, "steps") else None
+    first = fitted.steps[0][1] if can(fitted, HasSteps) else None
     if not isinstance(first, datasets.TableEncoder):
         raise persistence.ModelError(
             "This model was saved without its preprocessing and takes numbers only: load it from "
@@ -475,7 +483,7 @@ def _error(truth: Array, predicted: Array) -> str:
 
 
 def _proba(fitted: Any, table: datasets.Table) -> Array:
-    if not hasattr(fitted, "predict_proba"):
+    if not can(fitted, PredictsProbabilities):
         raise ValueError(
             "This model has no probabilities: fit one whose decoder has them, "
             "for example --method ovo+likelihood."

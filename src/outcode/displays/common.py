@@ -9,6 +9,7 @@ import numpy as np
 
 from outcode import results
 from outcode._checks import Array, lookup
+from outcode.capabilities import HasCode, HasSteps, can
 
 BLUE, ORANGE, GREY, DARK = "#2b6cb0", "#dd6b20", "#cbd5e0", "#2d3748"
 #: Characters of a label that are shown.
@@ -120,7 +121,7 @@ def open_sides(ax: Any) -> None:
 def unwrapped(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     """Return the classifier inside of searches and pipelines, and the rows as it takes them."""
     estimator = getattr(estimator, "best_estimator_", estimator)
-    if getattr(estimator, "steps", None):
+    if can(estimator, HasSteps):
         X = X if X is None else estimator[:-1].transform(X)
         return unwrapped(estimator[-1], X)
     return estimator, X
@@ -129,7 +130,7 @@ def unwrapped(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 def with_code(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     """Return a fitted classifier that has a code, and its rows."""
     clf, X = unwrapped(estimator, X)
-    if getattr(clf, "code_", None) is None:
+    if not can(clf, HasCode):
         raise ValueError(
             f"{type(clf).__name__} has no code_: give a fitted OutputCodeClassifier, or a search "
             f"or pipeline that holds one."

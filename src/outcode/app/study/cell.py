@@ -18,7 +18,7 @@ from outcode.app.study import fitted as told
 from outcode.app.study.describe import versions
 from outcode.app.study.plan import SCALES, Cell, Rows
 from outcode.app.study.warmup import warm_up
-from outcode.capabilities import MadeOfElements, PredictsProbabilities, can
+from outcode.capabilities import HasCode, MadeOfElements, PredictsProbabilities, can
 from outcode.datasets import TableEncoder
 from outcode.results import plain
 
@@ -178,9 +178,8 @@ def _details(cell: Cell, clf: Any, X: Any, labels: Array, predicted: Array) -> d
     }
     if (path := told.width_path(clf)) is not None:
         found["path"] = path
-    code = getattr(told.chosen(clf), "code_", None)
-    if cell.fold == cell.repeat == 0 and code is not None:
-        found["code"] = np.asarray(code).tolist()
+    if cell.fold == cell.repeat == 0 and can(told.chosen(clf), HasCode):
+        found["code"] = np.asarray(told.chosen(clf).code_).tolist()
     return found
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from outcode import dichotomies, results
 from outcode._checks import Array
+from outcode.capabilities import HasCode, HasSteps, HasSupport, can
 from outcode.metrics import error
 from outcode.words import percent
 
@@ -31,7 +32,7 @@ def chosen(fitted: Any) -> Any:
     while True:
         if hasattr(fitted, "best_estimator_"):
             fitted = fitted.best_estimator_
-        elif hasattr(fitted, "steps"):
+        elif can(fitted, HasSteps):
             fitted = fitted.steps[-1][1]
         else:
             return fitted
@@ -58,10 +59,10 @@ def support_vectors(fitted: Any) -> int | None:
 
 
 def _support(machine: Any) -> Array | None:
-    if (support := getattr(machine, "support_", None)) is not None:
-        return np.asarray(support)
+    if can(machine, HasSupport):
+        return np.asarray(machine.support_)
     fitted = getattr(machine, "estimators_", ())
-    if not len(fitted) or not all(hasattr(part, "support_") for part in fitted):
+    if not len(fitted) or not all(can(part, HasSupport) for part in fitted):
         return None
     parts: list[Array] = [part.support_ for part in fitted]
     used = getattr(machine, "used_", None)  # a bank trains each column on its own rows
@@ -100,7 +101,7 @@ def columns(fitted: Any, X: Any, labels: Array) -> dict[str, Any]:
     of +1 among them; "bit_errors": how many rows have 0, 1, 2, ... wrong columns.
     """
     inner = chosen(fitted)
-    if not hasattr(inner, "code_") or not hasattr(inner, "margins"):
+    if not can(inner, HasCode):
         return {}
     targets = dichotomies.targets(labels, inner.code_)
     wrong = results.wrong_columns(inner.margins(X), targets)
@@ -121,7 +122,7 @@ def facts(fitted: Any) -> list[str]:
         lines.append(f"Leave-one-out bound: {percent(fitted.best_bound_)}")
     elif hasattr(fitted, "best_score_"):
         lines.append(f"Error by inner folds: {percent(1 - fitted.best_score_)}")
-    if hasattr(inner, "code_"):
+    if can(inner, HasCode):
         lines.append(f"Code: {inner.code_.shape[0]} classes, {inner.code_.shape[1]} columns")
     if (count := support_vectors(fitted)) is not None:
         lines.append(f"Support vectors: {count}")

@@ -159,7 +159,7 @@ def _everything(n_classes: int) -> list[str]:
 
 
 def _other_machines() -> list[str]:
-    return [name for name in machines.MACHINES if name != "svm"]
+    return [name for name in machines.MACHINES if name not in ("svm", *METHODS)]
 
 
 def _method(name: str, grid: Grid) -> Method:
@@ -209,7 +209,7 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
             return LOOBoundSearch(clf), f"gamma of 11 by leave-one-out bound{at}"
         return MachineBoundSearch(clf), f"gamma of 11 by leave-one-out bound of its machines{at}"
     decoder = decoders.resolve(clf.decoder)
-    proxy = grid.fast and (not decoder.monotone or getattr(decoder, "folds", None) is not None)
+    proxy = grid.fast and (not decoder.monotone or "folds" in decoder.get_params())
     search = GammaSearchCV(
         clf,
         "machine__gamma",
@@ -228,6 +228,12 @@ def _by_folds(clf: Any, grid: Grid, gamma: str = "gamma", cost: str = "C") -> Ga
     return GammaSearchCV(
         clf, gamma, cost, factors=grid.factors, costs=grid.C, cv=grid.folds, shared=shared
     )
+
+
+def _shared(clf: Any, grid: Grid) -> GammaSearchCV:
+    """Return the search of a classifier that learns all classes at once, without probabilities."""
+    given: dict[str, Any] = {"factors": grid.factors, "costs": grid.C, "cv": grid.folds}
+    return GammaSearchCV(clf, shared=True, searched={"folds": None}, **given)
 
 
 def _values(name: str, values: tuple[float, ...]) -> str:
@@ -261,13 +267,13 @@ def _boosting(grid: Grid) -> Method:
 
 def _spoc(grid: Grid) -> Method:
     title = f"SPOC, all classes in one machine; {grid.words()}, beta = 1/C"
-    return Method("spoc", _by_folds(SPOC(), grid), title)
+    return Method("spoc", _shared(SPOC(), grid), title)
 
 
 def _sbc(grid: Grid) -> Method:
     return Method(
         "sbc",
-        _by_folds(SingleBinaryClassifier(), grid),
+        _shared(SingleBinaryClassifier(), grid),
         f"single binary classifier; {grid.words()}",
     )
 

@@ -12,7 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.utils.metaestimators import available_if
 
+from outcode import machines
 from outcode._checks import Array
+from outcode.capabilities import PredictsProbabilities, can
 from outcode.selection import KernelSearchCV, LOOBoundSearch, median_gamma
 from outcode.selection.trials import Data
 
@@ -33,7 +35,7 @@ class MachineBoundSearch(LOOBoundSearch):
 
 
 def _gives_probabilities(search: Any) -> bool:
-    return hasattr(getattr(search, "best_estimator_", search.estimator), "predict_proba")
+    return can(getattr(search, "best_estimator_", search.estimator), PredictsProbabilities)
 
 
 class GammaSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -47,10 +49,11 @@ class GammaSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier
-    gamma, cost : the names of its gamma and its cost ("C", "estimator__C"); None has no such
+    gamma, cost : the names of its gamma and its cost ("C", "estimator__C"); None has no such. What
+        shares a Gram matrix names them itself
     factors, costs : the values to begin with, each in equal ratios
     cv : number of folds
-    shared : the folds share one Gram matrix, which takes an OutputCodeClassifier
+    shared : the folds share one Gram matrix; for classifiers made of a code, machine and decoder
     searched : parameters of the estimator that are others during the search
     random_state : of the folds
     n_jobs : processes, where nothing is shared
@@ -115,11 +118,10 @@ class GammaSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.best_params_ = self._named(*settings[self.best_index_])
 
     def _named(self, gamma: float, cost: float) -> dict[str, float]:
-        """Return a setting as parameters; a machine of ours names its own."""
         if self.shared:
-            _, machine, _ = self.estimator.elements()
-            given = machine.setting(gamma, None if self.cost is None else cost)
-            return {self.estimator.prefix + name: value for name, value in given.items()}
+            machine = machines.resolve(self.estimator.elements()[1])
+            found = machine.setting(gamma, None if self.cost is None else cost)
+            return {self.estimator.prefix + name: value for name, value in found.items()}
         return {self.gamma: gamma} | ({} if self.cost is None else {self.cost: cost})
 
     def _scores(
