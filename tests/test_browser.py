@@ -124,13 +124,18 @@ def test_the_page_opens_without_complaint_or_request(opened):
 
 def test_no_section_is_wider_than_the_window(opened):
     try:
-        for width in (1200, 700, 360):
+        for width in (1200, 390, 360):
             screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
             opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
             wide, window = opened.execute_script(
                 "return [document.documentElement.scrollWidth, window.innerWidth]"
             )
             assert wide <= window == width
+            hidden = opened.execute_script(
+                "return [...document.querySelectorAll('#leaderboard .scroll, #answer')]"
+                ".filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 40))"
+            )
+            assert hidden == []  # no column of the leaderboard is cut off
     finally:
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

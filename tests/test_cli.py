@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,7 +16,9 @@ import numpy as np
 import pytest
 
 from outcode import load as outcode_load
-from outcode.app import cli, terminal
+from outcode.app import cli, study, terminal
+from outcode.app.study import plan
+from outcode.words import percent
 
 ENVIRONMENT = {**os.environ, "OUTCODE_DATA": ""}
 
@@ -87,7 +90,8 @@ def test_compare_fills_a_leaderboard_and_writes_a_report(capsys, flowers, tmp_pa
     assert "svc" in page  # the baselines join the methods named
     assert "lily" in page
     assert f"Report: {output}" in said
-    assert "has the lowest error on flowers" in said  # the report's first sentence
+    assert "on flowers: " in said  # the report's first sentence
+    assert "Take " in said
 
     code, _, said = inside(capsys, "compare", flowers, "--target", "species", *QUICK, "-o", output)
     assert code == 0
@@ -103,7 +107,7 @@ def test_the_report_again_in_other_formats(capsys, flowers, tmp_path):
         assert inside(capsys, "report", store, "-o", tmp_path / name)[0] == 0
     summary = json.loads((tmp_path / "b.json").read_text())
     rows = summary["sections"]["leaderboard"]["data"]["tables"][0]["rows"]
-    assert {row["full"] for row in rows} == {"ova+hinge", "ovo+likelihood", "svc", "ovr-svc"}
+    assert {row["full"] for row in rows} == {"ova+hinge", "ovo+likelihood", *study.BASELINES}
     assert (tmp_path / "a.md").read_text() == (tmp_path / "b.md").read_text()
 
 
@@ -111,7 +115,7 @@ def test_dry_run_runs_nothing(capsys, flowers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, said = inside(capsys, "compare", flowers, *QUICK, "--dry-run")
     assert code == 0
-    assert "8 cells" in said
+    assert "12 runs" in said
     assert not (tmp_path / "report.html").exists()
 
 
@@ -154,7 +158,7 @@ def test_fit_then_predict_raw_rows(capsys, flowers, tmp_path, monkeypatch):
     code, out, said = inside(capsys, "predict", model, flowers, "--target", "species")
     assert code == 0
     assert out.startswith("row,prediction\n1,")
-    assert "Wrong: 0 of 60 rows with a known class, an error of 0.00 %." in said
+    assert "Wrong: 0 of 60 rows with a known class, an error of 0.0%." in said
     assert inside(capsys, "predict", model, flowers, "-t", "-1") == (0, out, said)
 
     code, out, said = inside(capsys, "predict", model, flowers, "-t", "specie")
@@ -179,6 +183,86 @@ def test_fit_then_predict_raw_rows(capsys, flowers, tmp_path, monkeypatch):
     assert stop.value.code == 0
     narrow.flush()
     assert "p(\u6570)" in narrow.buffer.getvalue().decode("utf-8")
+
+
+def test_compare_ends_with_the_command_that_fits_what_it_measured(capsys, flowers, tmp_path):
+    output = tmp_path / "out.html"
+    given = ("compare", flowers, "-t", "species", "--seed", 3, *QUICK, "-o", output)
+    code, _, said = inside(capsys, *given)
+    assert code == 0
+    (line,) = (text for text in said.splitlines() if text.startswith("Train it: "))
+    words = shlex.split(line.removeprefix("Train it: outcode "))
+    assert "--seed=3" in words
+    method = words[words.index("-m") + 1]
+    with study.Store(tmp_path / "out.db") as store:
+        mine = [r for r in store.records() if r["method"] == method]
+    error = np.mean([r["metrics"]["error"] for r in mine])
+    code, _, said = inside(capsys, *words, "-o", tmp_path / "m.oc", "-j", 0)
+    assert code == 0, said
+    assert f"Cross-validated error: {percent(error)} (2 of 2 folds" in said
+    estimator = study.methods([method], "quick", 60)[0].estimator
+    assert plan.describe_estimator(estimator) == plan.describe_estimator(
+        next(m for m in study.preset("quick", 60, 3) if m.name == method).estimator
+    )
+
+
+def test_fit_alone_prints_its_cross_validated_error(capsys, flowers, tmp_path):
+    given = ("fit", flowers, "-t", "species", "-m", "ova+hinge", "-o", tmp_path / "m.oc", "-j", 0)
+    assert "Cross-validated error: " in inside(capsys, *given, "--folds", 3)[2]
+    assert "Cross-validated error: " not in inside(capsys, *given, "--folds", 0)[2]
+
+
+@pytest.fixture
+def leaking(tmp_path):
+    """Three classes that one column gives away and another one hardly tells."""
+    rng = np.random.RandomState(0)
+    path = tmp_path / "leaking.csv"
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", "deck", "class"])
+        rows = ([f"{i % 3 + rng.randn():.3f}", "xyz"[i % 3], "uvw"[i % 3]] for i in range(90))
+        writer.writerows(rows)
+    return path
+
+
+def test_columns_that_give_the_class_away_are_left_out_of_a_second_run(capsys, leaking, tmp_path):
+    output = tmp_path / "r.json"
+    given = ("compare", leaking, "--methods", "ova+hinge,ovo+likelihood", "--folds", 3, "-j", 0)
+    code, _, said = inside(capsys, *given, "-o", output)
+    assert code == 0, said
+    assert "Too good to be true? deck alone gives the class away." in said
+    assert "leaking without deck:" in said
+    answer = json.loads(output.read_text())["sections"]["answer"]["data"]
+    assert "on leaking without deck" in answer["headline"]
+    if answer["best"] and answer["best"] not in study.BASELINES:
+        assert "--drop=deck" in said
+
+
+def test_a_study_answers_in_its_time(capsys, tmp_path):
+    rng = np.random.RandomState(0)
+    path, output = tmp_path / "large.csv", tmp_path / "r.html"
+    y = rng.randint(4, size=6000)
+    X = rng.randn(4, 6)[y] + rng.randn(6000, 6)
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*"abcdef", "class"])
+        writer.writerows([*map("{:.3f}".format, row), f"c{q}"] for row, q in zip(X, y, strict=True))
+    begin = time.monotonic()
+    given = ("compare", path, "--methods", "ova+hinge,svc", "--time", "25s", "-j", 0)
+    code, _, said = inside(capsys, *given, "-o", output)
+    assert time.monotonic() - begin < 60  # on a busy machine
+    assert code == 0, said
+    assert "To answer in time: " in said
+    assert "of 6,000 rows of large were used" in said
+    assert "--time 0" in said
+    assert "Left out" in output.read_text()
+
+
+def test_silence_is_broken_while_work_goes_on(capsys, monkeypatch):
+    monkeypatch.setattr(terminal, "SILENCE", 0.1)
+    with terminal.Heartbeat():
+        time.sleep(1.3)
+    assert "still at work" in capsys.readouterr().err
 
 
 def test_hostile_labels_come_out_harmless(capsys, tmp_path, monkeypatch):
@@ -305,7 +389,7 @@ def test_without_a_network_that_is_said(capsys, monkeypatch):
 
 
 def test_a_fault_of_the_program_has_no_traceback_but_with_debug(capsys, monkeypatch):
-    from outcode import commands
+    from outcode.app import commands
 
     def broken():
         raise KeyError("lost")
@@ -374,7 +458,7 @@ def test_a_model_does_not_replace_a_device(capsys, flowers, tmp_path):
 
 
 def test_no_place_for_compiled_code(capsys, monkeypatch):
-    from outcode import commands
+    from outcode.app import commands
 
     def broken():
         raise RuntimeError("cannot cache function 'f': no locator available for file 'g.py'")
@@ -405,7 +489,7 @@ def test_closed_streams_are_no_fault(monkeypatch):
 
 
 def test_errors_of_the_system_are_sentences(capsys, monkeypatch):
-    from outcode import commands
+    from outcode.app import commands
 
     def full():
         raise OSError(28, "No space left on device")
@@ -430,10 +514,10 @@ def test_a_cell_tried_again_counts_once_on_the_leaderboard(capsys):
     assert list(board.reasons()) == ["a, 1 x timeout: Too slow."]
     assert [row[0] for row in board.table()] == ["method", "b", "a"]
     board.add(cell("1", "a"), 3.0)
-    assert capsys.readouterr().err == "[2/2] d fold 0 a: 25.00 %; best so far a; 3 s left\n"
+    assert capsys.readouterr().err == "[2/2] d fold 0 a: 25.00%; best so far a; 3.0 s left\n"
     assert not list(board.reasons())
-    assert [row[-1] for row in board.table()] == ["cells", "1", "1"]
-    assert board.table()[1][:2] == ["a", "25.00 %"]
+    assert [row[-1] for row in board.table()] == ["runs", "1", "1"]
+    assert board.table()[1][:2] == ["a", "25.00%"]
 
 
 def test_a_narrow_terminal_folds_names_and_no_numbers():
@@ -445,7 +529,7 @@ def test_a_narrow_terminal_folds_names_and_no_numbers():
     console = Console(width=50, file=io.StringIO())
     console.print(board._table())
     shown = console.file.getvalue()
-    for whole in ("12.50 %", "1.00 s", "0 of 1", "log loss"):
+    for whole in ("12.50%", "1.0 s", "0 of 1", "log loss"):
         assert whole in shown
     assert "\u2026" not in shown
     assert max(map(len, shown.splitlines())) <= 50

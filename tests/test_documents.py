@@ -18,7 +18,7 @@ DOCUMENTS = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("adding", "codes", "displays", "joint", "models", "sbc", "study", "tuned")
+        for name in ("codes", "displays", "joint", "models", "sbc", "study", "tuned")
     ),
 ]
 

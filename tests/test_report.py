@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,8 +15,10 @@ import pytest
 from scipy import stats
 
 from fake_records import METHODS, study
-from outcode import dichotomies, metrics, report, statistics
-from outcode.app.report import comparison, evidence, page, text, trust
+from outcode import dichotomies, metrics, report, results, statistics
+from outcode.app.report import page, probabilities, text
+from outcode.words import percent
+from test_metrics import documented
 
 SECTIONS = list(report.SECTIONS)
 
@@ -56,8 +59,10 @@ def test_leaderboard_equals_pandas(one, summary):
     assert {row["method"] for row in board["rows"]} == set(METHODS)
     for row in board["rows"]:
         name = row["method"]
-        for key in ("error", "balanced_error", "fit_seconds", "support_vectors", "peak_memory"):
+        for key in ("error", "balanced_error", "support_vectors", "peak_memory"):
             assert row[key]["mean"] == pytest.approx(means.loc[name, key], rel=1e-12)
+        seconds = table.groupby("method")["fit_seconds"].median()[name]
+        assert row["fit_seconds"]["mean"] == pytest.approx(seconds, rel=1e-12)
         loss = means.loc[name, "log_loss"]
         assert row["log_loss"]["mean"] == (None if math.isnan(loss) else pytest.approx(loss))
         half = stats.t.ppf(0.975, folds[name] - 1) * deviation[name]
@@ -65,7 +70,6 @@ def test_leaderboard_equals_pandas(one, summary):
         low, high = row["error"]["interval"]
         assert (high - low) / 2 == pytest.approx(half)
         assert (high + low) / 2 == pytest.approx(means.loc[name, "error"])
-    assert [r["error"]["mean"] for r in board["rows"]] == pytest.approx(sorted(means["error"]))
     assert board["best"]["error"] == pytest.approx(means["error"].min())
 
 
@@ -98,7 +102,7 @@ def test_the_best_is_judged_by_the_corrected_t_test_on_common_folds(one, summary
         )
     headline = section(summary, "answer")["headline"]
     assert headline.startswith(f"{names[0]} has the lowest error on vowel: ")
-    assert text.percent(wide[names[0]].mean()) in headline
+    assert percent(wide[names[0]].mean()) in headline
 
 
 def test_several_data_sets_are_ranked_by_their_means():
@@ -112,6 +116,78 @@ def test_several_data_sets_are_ranked_by_their_means():
     test = statistics.wilcoxon(wide[names], names, control=names[0])
     assert [p["p_holm"] for p in found["against_best"]] == [p.p_holm for p in test.pairs]
     assert "average rank" in section(report.summarise(meta, records), "answer")["headline"]
+
+
+def test_a_test_in_the_table_is_run_and_told(monkeypatch):
+    monkeypatch.setattr(statistics, "TESTS", (*statistics.TESTS, documented("TEST")))
+    summary = report.summarise(*study(4, datasets=("a", "b", "c"), broken=False))
+    assert "agree on the order with W = " in report.render(summary)
+
+
+def level_study(losses, seconds):
+    """A study whose methods err equally but for the last, with these log losses and times."""
+    meta, records = study(4, folds=10, n_test=200, broken=False, methods=METHODS[: len(losses)])
+    for record in records:
+        place = METHODS.index(record["method"])
+        clear = 0.3 if place == len(losses) - 1 else 0.0
+        wobble = 0.001 * ((7 * record["fold"] + 3 * place) % 5)
+        record["metrics"] |= {"error": 0.1 + clear + wobble, "log_loss": losses[place]}
+        record["metrics"]["fit_seconds"] = seconds[place]
+    return meta, records
+
+
+def test_methods_level_in_error_are_ranked_by_log_loss_then_time():
+    made = level_study([0.5, 0.2, 0.2005, 0.1], [1.0, 6.0, 0.5, 0.1])
+    summary = report.summarise(*made)
+    (board,) = section(summary, "leaderboard")["tables"]
+    order = [row["method"] for row in board["rows"]]
+    assert order == [METHODS[2], METHODS[1], METHODS[0], METHODS[3]]
+    answer = section(summary, "answer")
+    assert answer["best"] == METHODS[2]
+    assert f"Take {METHODS[2]} (10.2%): " in answer["headline"]
+    assert "log loss" in answer["headline"]
+    assert "x faster than" in answer["headline"]
+
+
+def test_without_probabilities_the_fastest_of_equals_is_taken():
+    summary = report.summarise(*level_study([None, None, None, None], [1.0, 6.0, 0.5, 0.1]))
+    assert section(summary, "answer")["best"] == METHODS[2]
+
+
+def test_probabilities_that_announce_few_of_the_errors_are_too_sure():
+    count, stated, right = np.array([1797]), np.array([0.999]), np.array([0.982])
+    found = probabilities.judge(metrics.Reliability(count, stated, right))
+    assert found["verdict"] == "poor"
+    assert "too sure" in found["sentence"]
+
+
+def test_a_large_gap_on_few_rows_is_not_worth_trusting():
+    count, stated, right = np.array([40]), np.array([0.8]), np.array([0.703])
+    found = probabilities.judge(metrics.Reliability(count, stated, right))
+    assert found["verdict"] == "fair"
+    assert "too few rows" in found["sentence"]
+
+
+def test_perfect_probabilities_are_rarely_called_poor_or_fair():
+    rng = np.random.default_rng(5)
+    verdicts = []
+    for _ in range(200):
+        stated = rng.beta(8, 1, size=1500)
+        stated = np.maximum(stated, 1 - stated)
+        right = rng.random(1500) < stated
+        proba = np.c_[stated, 1 - stated]
+        verdicts.append(probabilities.judge(metrics.reliability(np.where(right, 0, 1), proba)))
+    assert np.mean([found["verdict"] != "good" for found in verdicts]) <= 0.03
+
+
+def test_a_log_loss_far_from_the_best_is_to_be_used_with_care():
+    meta, records = study(4, folds=5, n_test=300, broken=False, methods=METHODS[:2])
+    for record in records:
+        record["metrics"]["log_loss"] = 0.2 if record["method"] == METHODS[0] else 0.6
+    (data,) = section(report.summarise(meta, records), "probabilities")["datasets"]
+    worse = next(m for m in data["methods"] if m["method"] == METHODS[1])
+    assert worse["verdict"] != "good"
+    assert "3.0 times that of" in worse["sentence"]
 
 
 def test_a_handful_of_data_sets_gets_no_bayesian_verdict():
@@ -142,19 +218,15 @@ def test_reliability_is_pooled_over_folds():
     proba = rng.dirichlet(np.ones(3), size=400)
     whole = metrics.reliability(labels, proba)
     parts = [metrics.reliability(labels[i::4], proba[i::4]) for i in range(4)]
-    cells = [
+    diagrams = [
         {
-            "details": {
-                "reliability": {
-                    "count": p.count.tolist(),
-                    "confidence": [None if np.isnan(v) else v for v in p.confidence],
-                    "accuracy": [None if np.isnan(v) else v for v in p.accuracy],
-                }
-            }
+            "count": p.count.tolist(),
+            "confidence": [None if np.isnan(v) else v for v in p.confidence],
+            "accuracy": [None if np.isnan(v) else v for v in p.accuracy],
         }
         for p in parts
     ]
-    pooled = trust.pooled(cells)
+    pooled = results.reliability(diagrams)
     np.testing.assert_array_equal(pooled.count, whole.count)
     np.testing.assert_allclose(pooled.accuracy, whole.accuracy)
     assert pooled.calibration_error == pytest.approx(whole.calibration_error)
@@ -169,7 +241,8 @@ def test_chance_gap_is_what_perfect_probabilities_show():
         proba = np.c_[confidence, 1 - confidence]
         diagram = metrics.reliability(np.where(right, 0, 1), proba)
         gaps.append(diagram.calibration_error)
-        expected.append(trust.chance_gap(diagram))
+        parts = diagram.count, diagram.confidence, diagram.accuracy
+        expected.append(statistics.calibration(*parts).chance)
     assert np.mean(gaps) == pytest.approx(np.mean(expected), rel=0.1)
 
 
@@ -177,17 +250,9 @@ def test_poor_probabilities_are_called_poor():
     n, stated = 2000, 0.95
     proba = np.full((n, 2), [stated, 1 - stated])
     labels = (np.arange(n) % 2).astype(int)
-    verdict = trust.judge(metrics.reliability(labels, proba), "m")
+    verdict = probabilities.judge(metrics.reliability(labels, proba))
     assert verdict["verdict"] == "poor"
     assert "too sure" in verdict["sentence"]
-
-
-def test_posterior_agrees_with_draws():
-    rng = np.random.default_rng(0)
-    draws = 0.02 + 0.011 * rng.standard_t(4, size=200_000)
-    half = 0.011 * stats.t.ppf(0.975, 4)
-    shares = [np.mean(draws > 0.01), np.mean(np.abs(draws) <= 0.01), np.mean(draws < -0.01)]
-    assert comparison.posterior(0.02, half, 4) == pytest.approx(shares, abs=0.005)
 
 
 def flips_survived(code):
@@ -213,9 +278,67 @@ def test_correction_against_all_answers(seed):
 
 def test_methods_with_too_few_cells_are_left_out():
     table = np.array([[0.1, 0.2, np.nan], [0.1, 0.3, np.nan], [0.2, 0.2, 0.1], [0.1, 0.1, np.nan]])
-    kept, names, others = comparison.complete(table, ["a", "b", "c"])
+    kept, names, others = statistics.complete(table, ["a", "b", "c"])
     np.testing.assert_array_equal(kept, table[:, :2])
     assert (names, others) == (["a", "b"], ["c"])
+
+
+# --- what must not be said --------------------------------------------------------------------
+
+
+def test_an_interrupted_study_names_no_winner():
+    meta, records = study(4, folds=5, broken=False)
+    meta["cells"] = len(records)
+    part = [r for r in records if r["method"] in METHODS[:2]]
+    summary = report.summarise(meta, part)
+    answer = section(summary, "answer")
+    assert answer["best"] is None
+    assert "no winner is named: 10 of 30 runs are done" in answer["headline"]
+    assert "2 of 6 methods" in answer["headline"]
+    shown = report.render(summary)
+    assert "clearly worse" not in shown
+    assert "Take " not in answer["headline"]
+    assert "10 of 30 runs finished, 20 not started" in shown
+    (board,) = section(summary, "leaderboard")["tables"]
+    assert board["rows"][0]["method"] in METHODS[:2]  # methods that did not run come last
+    assert section(report.summarise(meta, records), "answer")["best"] is not None
+
+
+def test_methods_with_the_same_error_have_no_single_winner():
+    meta, records = study(4, folds=5, broken=False, methods=METHODS[:3])
+    for record in records:
+        record["metrics"] |= {"error": 0.01 * (1 + record["fold"]), "log_loss": None}
+    headline = section(report.summarise(meta, records), "answer")["headline"]
+    assert headline.startswith("No single winner on vowel: ")
+    assert "share the lowest error, 3.00%" in headline
+
+
+def test_results_no_better_than_guessing_have_no_winner():
+    meta, records = study(4, folds=5, broken=False, methods=METHODS[:3])
+    rng = np.random.default_rng(0)
+    for record in records:
+        record["metrics"]["error"] = 0.75 + 0.02 * rng.standard_normal()
+    answer = section(report.summarise(meta, records), "answer")
+    assert answer["best"] is None
+    assert answer["headline"].startswith("No method is better than guessing on vowel")
+    assert "Take " not in answer["headline"]
+
+
+def test_leakage_is_said_first_and_the_run_without_it_beside():
+    meta, records = study(4, folds=3, datasets=("d", "d without alive"), broken=False)
+    first, second = meta["datasets"]
+    leak = {"code": "OD004", "message": "A column that alone tells", "columns": ["alive"]}
+    first["findings"].append(leak)
+    second["without"] = ["alive"]
+    summary = report.summarise(meta, records)
+    answer = section(summary, "answer")
+    assert answer["headline"].startswith("Too good to be true? alive alone gives the class away.")
+    assert "ranks best over" not in answer["headline"]  # the second run is no second data set
+    topics = {point["topic"]: point["text"] for point in answer["points"]}
+    assert "alone decides the class" in topics["Leakage"]
+    assert "Trust these numbers" in topics["Without alive"]
+    tables = section(summary, "leaderboard")["tables"]
+    assert [table["dataset"] for table in tables] == ["d", "d without alive"]
 
 
 # --- the whole ---------------------------------------------------------------------------------
@@ -247,7 +370,7 @@ def test_a_section_that_cannot_be_summarised_says_why(monkeypatch, one, name):
     def broken(evidence):
         raise ZeroDivisionError("the <b>reason</b>")
 
-    monkeypatch.setitem(report.SECTIONS, name, ("A broken part", broken))
+    monkeypatch.setitem(report.SECTIONS, name, replace(report.SECTIONS[name], numbers=broken))
     summary = report.summarise(*one)
     assert summary["sections"][name]["failure"] == "ZeroDivisionError: the <b>reason</b>"
     assert sum(s["failure"] is not None for s in summary["sections"].values()) == 1
@@ -263,7 +386,7 @@ def test_a_section_that_cannot_be_shown_says_why(monkeypatch, summary, name):
     def broken(data):
         raise KeyError("lost")
 
-    monkeypatch.setitem(page.VIEWS, name, broken)
+    monkeypatch.setitem(report.SECTIONS, name, replace(report.SECTIONS[name], blocks=broken))
     shown = report.render(summary)
     assert shown.count("This section could not be made") == 1
     assert "KeyError" in shown
@@ -540,8 +663,8 @@ def test_meta_must_be_a_dict():
 
 
 def test_interval_needs_two_different_folds():
-    assert evidence.interval(np.array([0.1]), 0.25) is None
-    assert evidence.interval(np.array([0.1, 0.1]), 0.25) is None
+    assert statistics.mean_interval(np.array([0.1]), 0.25) is None
+    assert statistics.mean_interval(np.array([0.1, 0.1]), 0.25) is None
 
 
 def test_a_single_test_set_is_judged_by_its_rows():

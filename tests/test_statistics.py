@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from outcode import statistics
+from outcode import metrics, statistics
 from outcode.statistics import (
     average_ranks,
     bayesian_signed_rank,
@@ -94,7 +94,7 @@ class TestDemsarsExamples:
         result, (chi2, p) = friedman(ERRORS, TREES), stats.friedmanchisquare(*ERRORS.T)
         assert result.chi2 == pytest.approx(chi2)
         assert result.chi2_p_value == pytest.approx(p)
-        assert "The 4 methods differ with these 14 data sets" in result.sentence
+        assert "The 4 methods differ on these 14 data sets" in result.sentence
 
     @pytest.mark.parametrize(
         ("alpha", "q", "difference"), [(0.05, 2.569, 1.25), (0.1, 2.291, 1.12)]
@@ -108,7 +108,7 @@ class TestDemsarsExamples:
         assert nemenyi(ERRORS, TREES).groups == (("C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"),)
         loose = nemenyi(ERRORS, TREES, alpha=0.1)
         assert loose.groups == (("C4.5+m+cf", "C4.5+m", "C4.5+cf"), ("C4.5+cf", "C4.5"))
-        assert loose.sentence.startswith("2 of the 6 pairs can be told apart")
+        assert loose.sentence.startswith("2 of the 6 pairs differ significantly")
 
     @pytest.mark.parametrize(
         ("alpha", "row"),  # [D06] Table 5(a)
@@ -127,7 +127,7 @@ class TestDemsarsExamples:
         assert (pair.wins, pair.ties, pair.losses) == (10, 2, 2)
         assert pair.significant  # "... if the smaller of the sums is equal or less than 21"
         assert pair.leader == "C4.5+m"
-        assert pair.sentence.startswith("C4.5+m is better than C4.5 with these 14 data sets")
+        assert pair.sentence.startswith("C4.5+m is better than C4.5 on these 14 data sets")
 
     def test_holm(self):
         # [D06] section 3.2.2: z of the three variants against C4.5 as the control
@@ -251,11 +251,14 @@ class TestWilcoxon:
     def test_too_few_data_sets_are_said(self):
         result = wilcoxon([[0, i] for i in range(1, 6)], AB)
         assert result.pairs[0].p_value == 2 / 32
-        assert "these 5 data sets, too few to tell any pair apart (p = 0.062" in result.sentence
+        assert (
+            "these 5 data sets, too few for any pair to differ significantly (p = 0.062"
+            in result.sentence
+        )
 
     def test_summary_names_the_clearest(self):
         result = wilcoxon(table(0, 30, 3, shift=[0, 0, 3]), ABC)
-        assert result.sentence.startswith("2 of the 3 pairs can be told apart")
+        assert result.sentence.startswith("2 of the 3 pairs differ significantly")
         assert "as better than C (p < 0.001 after Holm" in result.sentence
 
 
@@ -300,7 +303,7 @@ class TestCorrectedT:
     def test_sentence(self):
         result = corrected([[0.20, 0.21], [0.25, 0.21], [0.22, 0.23], [0.2, 0.2]], ["SVM", "JCL"])
         assert result.sentence == (
-            "SVM and JCL cannot be told apart with these 4 folds "
+            "SVM and JCL are not significantly different on these 4 folds "
             "(p = 0.75; JCL ahead by 0.005 on average)."
         )
 
@@ -379,7 +382,10 @@ class TestMcNemar:
     def test_nothing_discordant(self):
         result = mcnemar(answers(0, 0), AB)
         assert result.pairs[0].p_value == 1
-        assert "A and B cannot be told apart with these 23 test rows (p = 1" in result.sentence
+        assert (
+            "A and B are not significantly different on these 23 test rows (p = 1"
+            in result.sentence
+        )
 
     def test_only_right_and_wrong(self):
         with pytest.raises(ValueError, match="True"):
@@ -430,7 +436,7 @@ class TestBayesianSignedRank:
         noise = table(1, 20) * 1e-3
         better = bayesian_signed_rank(noise + np.array([0.1, 0.2]), AB)
         assert better.pairs[0].better == "A"
-        assert better.sentence.startswith("A is practically better than B with these 20 data sets")
+        assert better.sentence.startswith("A is practically better than B on these 20 data sets")
         assert bayesian_signed_rank(noise + np.array([0.2, 0.1]), AB).pairs[0].better == "B"
         assert bayesian_signed_rank(noise, AB).pairs[0].equal
         unsure = bayesian_signed_rank(table(1, 4) * 0.05, AB)
@@ -538,7 +544,9 @@ def test_pairs_say_what_their_numbers_say(test, errors):
             assert pair.sentence.startswith(f"{pair.leader} is better than {pair.other}")
             assert (pair.leader == pair.first) == (pair.advantage > 0) or pair.advantage == 0
         else:
-            assert f"{pair.first} and {pair.second} cannot be told apart" in pair.sentence
+            assert (
+                f"{pair.first} and {pair.second} are not significantly different" in pair.sentence
+            )
 
 
 def test_a_p_value_is_never_rounded_across_its_level():
@@ -609,3 +617,51 @@ class TestErrorRates:
             false[n_rows] = np.mean([mcnemar(t, AB).pairs[0].significant for t in tables])
         assert false[60] <= 0.05
         assert 0.03 <= false[600] <= 0.05
+
+
+def test_the_posterior_over_folds_agrees_with_draws():
+    rng = np.random.default_rng(0)
+    errors = 0.2 + 0.03 * rng.standard_normal((5, 2))
+    difference = errors[:, 1] - errors[:, 0]
+    spread = np.sqrt((1 / 5 + 1 / 4) * difference.var(ddof=1))
+    draws = difference.mean() + spread * rng.standard_t(4, size=200_000)
+    (pair,) = statistics.bayesian_corrected_t(errors, ["A", "B"], test_train_ratio=1 / 4).pairs
+    shares = [np.mean(draws > 0.01), np.mean(np.abs(draws) <= 0.01), np.mean(draws < -0.01)]
+    assert (pair.p_first, pair.p_rope, pair.p_second) == pytest.approx(shares, abs=0.005)
+
+
+@pytest.mark.parametrize("rows", [60, 400, 2000])
+@pytest.mark.parametrize("low", [0.5, 0.9])
+def test_perfect_probabilities_are_rarely_called_wrong(rows, low):
+    rng = np.random.default_rng(rows)
+    alarms = 0
+    for _ in range(300):
+        stated = rng.uniform(low, 1, size=rows)
+        right = rng.random(rows) < stated
+        proba = np.c_[stated, 1 - stated]
+        diagram = metrics.reliability(np.where(right, proba.argmax(1), proba.argmin(1)), proba)
+        parts = diagram.count, diagram.confidence, diagram.accuracy
+        alarms += statistics.calibration(*parts, alpha=0.05).significant
+    assert alarms <= 300 * 0.05 + 2.6 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_probabilities_that_are_too_high_are_found():
+    found = statistics.calibration(np.array([1797]), np.array([0.999]), np.array([0.982]))
+    assert found.significant
+    assert found.biased
+    assert found.lean == pytest.approx(0.017)
+    again = statistics.calibration(np.array([2000]), np.array([0.95]), np.array([0.945]), repeats=5)
+    assert not again.significant
+
+
+def test_every_test_of_a_report_runs_on_its_table():
+    rng = np.random.default_rng(0)
+    table = 0.2 + 0.03 * rng.standard_normal((8, 3))
+    for test in statistics.TESTS:
+        rows = table > 0.2 if test.unit == "test rows" else table
+        found = test.run(rows, ["A", "B", "C"], control="A", test_train_ratio=0.25)
+        assert found.sentence
+        if test.role != "overall":
+            assert [(pair.first, pair.second) for pair in found.pairs] == [("A", "B"), ("A", "C")]
+    for unit in ("folds", "data sets", "test rows"):
+        assert any(test.unit == unit and test.role == "pairs" for test in statistics.TESTS)

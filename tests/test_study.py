@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from outcode import OutputCodeClassifier, codes, decoders, machines, study
-from outcode.app.study import Method, Store, Study, cell, fitted, from_arrays, plan, run
+from outcode import OutputCodeClassifier, codes, decoders, machines, metrics, study
+from outcode.app.study import Method, Store, Study, cell, fitted, from_arrays, plan, run, searches
 from outcode.machines import SVM
 from outcode.selection import LOOBoundSearch
 
@@ -118,8 +118,8 @@ def lasting(record):
 def test_folds_are_stratified_shared_and_cover_every_row_once():
     data = from_arrays("wine", *load_wine(return_X_y=True))
     cells = Study(data, ["ova+hinge"], folds=4, repeats=2).cells()
-    assert len(cells) == 4 * 2 * 3
-    assert [c.method for c in cells[:3]] == ["ova+hinge", "svc", "ovr-svc"]
+    assert len(cells) == 4 * 2 * (1 + len(study.BASELINES))
+    assert [c.method for c in cells[:5]] == ["ova+hinge", *study.BASELINES]
     labels = np.unique(data.y, return_inverse=True)[1]
     for repeat in range(2):
         mine = [c for c in cells if c.repeat == repeat and c.method == "svc"]
@@ -239,20 +239,20 @@ def test_meta_describes_the_study():
     assert data["missing"] == 1
     assert data["classes"] == ["0", "1", "2"]
     assert data["counts"] == [50, 50, 50]
-    assert [m["name"] for m in meta["methods"]] == ["ova+hinge", "svc", "ovr-svc"]
-    assert [m["baseline"] for m in meta["methods"]] == [False, True, True]
-    assert "LOOBoundSearch" in meta["methods"][0]["estimator"]
+    assert [m["name"] for m in meta["methods"]] == ["ova+hinge", *study.BASELINES]
+    assert [m["baseline"] for m in meta["methods"]] == [False] + [True] * len(study.BASELINES)
+    assert "GammaSearchCV" in meta["methods"][0]["estimator"]
 
 
 # --- methods ---
 
 
 @pytest.mark.parametrize("name", ["quick", "standard", "full"])
-def test_presets_hold_both_baselines_and_can_be_built(name):
+def test_presets_hold_all_baselines_and_can_be_built(name):
     found = study.preset(name, 1000, 6)
     names = [method.name for method in found]
     assert len(set(names)) == len(names)
-    assert [method.name for method in found if method.baseline] == ["svc", "ovr-svc"]
+    assert [method.name for method in found if method.baseline] == list(study.BASELINES)
     assert all(method.title for method in found)
     for method in found:
         fitted.seeded(method.estimator, 0).get_params()
@@ -267,11 +267,14 @@ def test_every_code_decoder_and_machine_has_a_name():
 
 
 def test_titles_say_what_is_searched():
-    titles = {m.name: m.title for m in study.methods(["ova+hinge", "ova+drm", "svc", "spoc"])}
-    assert "leave-one-out bound" in titles["ova+hinge"]
-    assert "by 3 folds" in titles["ova+drm"]
-    assert "C of 1, 10, 100" in titles["svc"]
+    names = ["ova+hinge", "ova+drm", "svc", "spoc", "random-forest"]
+    titles = {m.name: m.title for m in study.methods(names)}
+    for name in ("ova+hinge", "ova+drm", "svc", "spoc"):  # the same search for all
+        assert "gamma of 5 and C of 1, 10, 100 by 3 folds" in titles[name]
     assert "beta = 1/C" in titles["spoc"]
+    assert "500 trees" in titles["random-forest"]
+    (bound,) = study.methods(["ova+hinge"], "bound")
+    assert "leave-one-out bound" in bound.title
 
 
 CODED = ["ovo+likelihood", "ova+drm", "decoc+hinge", "forest+hinge", "ecocone+hinge", "jecoc+hinge"]
@@ -284,6 +287,8 @@ def test_quick_methods_learn_iris(name):
     (first, *_) = results(plain(method, folds=3))
     assert first["status"] == "ok", first["reason"]
     assert first["metrics"]["error"] <= 0.1
+    if name in ("random-forest", "hist-boosting"):
+        return
     assert first["metrics"]["support_vectors"] > 0
     assert any(key.endswith("gamma") for key in first["parameters"])
 
@@ -291,27 +296,52 @@ def test_quick_methods_learn_iris(name):
 def test_the_machines_bound_chooses_as_linear_decoding_does():
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    drm = study.methods(["ova+drm"], "quick")[0].estimator.fit(X, y)
+    drm = study.methods(["ova+drm"], "bound")[0].estimator.fit(X, y)
     linear = LOOBoundSearch(OutputCodeClassifier("ova", SVM(C=10.0), "linear")).fit(X, y)
     assert drm.best_params_ == linear.best_params_
     np.testing.assert_array_equal(drm.results_["bound"], linear.results_["bound"])
     assert type(drm.best_estimator_.decoder_) is decoders.DynamicReliability
 
 
-def test_gamma_search_agrees_with_a_grid_search():
-    from sklearn.model_selection import GridSearchCV
-
-    from outcode.selection import median_gamma
+@pytest.mark.parametrize("name", ["svc", "ova+hinge"])
+def test_gamma_search_agrees_with_a_grid_search(name):
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    (method,) = study.methods(["svc"])
-    unit = median_gamma(X, "rbf")
-    grid = {"gamma": [unit * 4.0**p for p in range(-2, 3)], "C": [1.0, 10.0, 100.0]}
-    oracle = GridSearchCV(SVC(), grid, cv=3).fit(X, y)
-    found = method.estimator.fit(X, y)
-    assert found.best_params_ == pytest.approx(oracle.best_params_)
-    assert found.best_score_ == pytest.approx(oracle.best_score_)
+    (method,) = study.methods([name])
+    found = method.estimator.set_params(random_state=3).fit(X, y)
+    folds = StratifiedKFold(3, shuffle=True, random_state=3)
+    names = method.estimator.gamma, method.estimator.cost
+    grid = {n: np.unique(found.results_[k]) for n, k in zip(names, ("gamma", "C"), strict=True)}
+    oracle = GridSearchCV(method.estimator.estimator, grid, cv=folds).fit(X, y)
+    tried = oracle.cv_results_
+    for gamma, C, score in zip(*found.results_.values(), strict=True):
+        at = np.isclose(tried[f"param_{names[0]}"].astype(float), gamma)
+        at &= np.isclose(tried[f"param_{names[1]}"].astype(float), C)
+        assert score == pytest.approx(tried["mean_test_score"][at][0], abs=1e-12)
+
+
+def test_the_grid_grows_where_its_best_is_an_edge():
+    rng = np.random.RandomState(0)
+    X = rng.uniform(-1, 1, size=(300, 2))
+    y = (np.sin(6 * X[:, 0]) * np.sin(6 * X[:, 1]) > 0).astype(int)  # a chessboard: narrow kernels
+    search = searches.GammaSearchCV(SVC(), factors=(2.0, 4.0), costs=(1.0, 10.0), random_state=0)
+    found = search.fit(X, y)
+    edge = 4.0 * searches.median_gamma(X)
+    assert found.best_params_["gamma"] >= 2 * edge
+    assert found.best_score_ > found.results_["mean_score"][found.results_["gamma"] <= edge].max()
+    level = searches.GammaSearchCV(SVC(), factors=(1e-9, 1e-8), costs=(1.0,), random_state=0)
+    assert len(level.fit(X, y).results_["gamma"]) == 2  # equal scores: nothing to follow
+
+
+def test_sorted_files_are_tuned_on_shuffled_folds():
+    rng = np.random.RandomState(0)
+    y = np.repeat([0, 1], 90)
+    centre = np.r_[np.repeat([0.0, 4.0, 8.0], 30), np.repeat([2.0, 6.0, 10.0], 30)]
+    X = np.c_[centre + 0.2 * rng.randn(180), rng.randn(180)]  # a third of a class is a cluster
+    search = searches.GammaSearchCV(SVC(), factors=(1.0, 4.0, 16.0, 64.0), random_state=0)
+    assert search.fit(X, y).best_score_ > 0.9  # folds in the order of the file: about a third
 
 
 # --- cells ---
@@ -327,22 +357,23 @@ def test_a_record_holds_what_is_agreed(codes_records):
     record = codes_records[0]
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record.keys() == cell.blank(plain(probe()).cells()[0]).keys()
-    assert set(record["metrics"]) == set(cell.METRICS)
+    assert set(record["metrics"]) == {*metrics.METRICS, "n_train", "n_test"}
     assert record["status"] == "ok"
     assert record["reason"] is None
     assert record["parameters"].keys() == {"machine__gamma", "machine__C"}
-    details, metrics = record["details"], record["metrics"]
+    details, values = record["details"], record["metrics"]
     truth, predicted = np.array(details["labels"]), np.array(details["predicted"])
     y = load_iris(return_X_y=True)[1]
     np.testing.assert_array_equal(truth, y[details["rows"]])
-    assert metrics["error"] == np.mean(truth != predicted)
-    assert metrics["n_test"] == len(truth) == 50
-    assert metrics["n_train"] == 100
-    assert metrics["log_loss"] > 0
+    assert values["error"] == np.mean(truth != predicted)
+    assert values["n_test"] == len(truth) == 50
+    assert values["n_train"] == 100
+    assert values["log_loss"] > 0
     assert sum(details["reliability"]["count"]) == 50
-    assert len(details["path"]["gamma"]) == len(details["path"]["bound"]) == 11
+    assert len(details["path"]["gamma"]) == len(details["path"]["bound"]) >= 5
+    assert details["path"]["by"] == "folds"
     assert np.array(details["code"]).shape == (3, 3)
-    assert metrics["peak_memory"] > 2**20
+    assert values["peak_memory"] > 2**20
     assert record["versions"].keys() >= {"outcode", "numpy", "scikit-learn", "numba", "python"}
 
 
@@ -487,10 +518,33 @@ def test_seeded_reaches_inner_estimators_and_keeps_given_seeds():
 def test_the_first_fold_tells_the_test_error_of_each_width():
     X, y = load_wine(return_X_y=True)
     data = from_arrays("wine", X, y)
-    given = study.methods(["ova+hinge"], "quick")
+    given = study.methods(["ova+hinge"], "bound")
     first, second = results(Study(data, given, folds=2, baselines=False))
     path = first["details"]["path"]
     assert len(path["error"]) == len(path["gamma"]) == 11
     at = int(np.argmin(path["bound"]))
     assert path["error"][at] == pytest.approx(first["metrics"]["error"])
     assert "error" not in second["details"]["path"]
+
+
+class SlowStart(OutputCodeClassifier):
+    """Takes its time once in a process, as what has to be compiled does."""
+
+    started = False
+
+    def fit(self, X, y, sample_weight=None):
+        if not SlowStart.started:
+            time.sleep(0.6)
+            SlowStart.started = True
+        return super().fit(X, y, sample_weight)
+
+
+SlowStart.__module__ = "outcode.slow"
+
+
+def test_a_slow_first_fit_is_in_no_time(monkeypatch):
+    monkeypatch.setattr(SlowStart, "started", False)
+    records = results(plain(Method("slow", SlowStart()), folds=3))
+    assert SlowStart.started
+    assert max(record["metrics"]["fit_seconds"] for record in records) < 0.5
+    assert max(record["seconds"] for record in records) < 0.6

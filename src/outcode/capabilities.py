@@ -39,6 +39,28 @@ class TrainsOnGram(Protocol):
     def fit_gram(self, gram: Any, targets: Any, sample_weight: Any = None) -> Any: ...
 
 
+@capability("trains on blocks of rows", "use machine='nystrom'")
+class TrainsOnBlocks(Protocol):
+    """Trains by passes over blocks of rows that need not fit in memory."""
+
+    def task(
+        self, engine: Any, source: Any, code: Any, labels: Any, lengths: Any, scale: float
+    ) -> Any: ...
+
+    def fit_task(self, task: Any) -> Any: ...
+
+    def held_out_sample(self, task: Any, rows: Array) -> Array: ...
+
+
+@capability(
+    "learns and forgets rows without the others", "use machines.Nystrom(loss='least_squares')"
+)
+class Updates(Protocol):
+    """Adds rows to what was learned, or subtracts them."""
+
+    def update(self, X: Any, targets: Any, sample_weight: Any = None, *, add: bool) -> Any: ...
+
+
 @capability("gives margins of held-out rows", "define held_out_margins()")
 class HoldsOut(Protocol):
     """Margins of each row under machines trained without its fold."""
@@ -135,6 +157,31 @@ class PredictsProbabilities(Protocol):
     """A classifier, of this library or any other, with probabilities."""
 
     def predict_proba(self, X: Any) -> Array: ...
+
+
+@capability(
+    "has a code", "give a fitted OutputCodeClassifier, or a search or pipeline that holds one"
+)
+class HasCode(Protocol):
+    """A fitted classifier with a code and the margins of its columns."""
+
+    code_: Array
+
+    def margins(self, X: Any) -> Array: ...
+
+
+@capability("has support vectors", "use a support vector machine")
+class HasSupport(Protocol):
+    """A fitted machine, of this library or any other, with support vectors."""
+
+    support_: Array
+
+
+@capability("has steps", "use a scikit-learn Pipeline")
+class HasSteps(Protocol):
+    """A pipeline."""
+
+    steps: list[tuple[str, Any]]
 
 
 @capability("is made of a code, a machine and a decoder", "use an OutputCodeClassifier")

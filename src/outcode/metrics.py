@@ -1,15 +1,20 @@
 """What predictions and probabilities are worth: errors, proper scores, calibration.
 
-``labels`` and ``predicted`` are class indices, ``proba`` has one column per class.
+``labels`` and ``predicted`` are class indices, ``proba`` has one column per class. :data:`METRICS`
+at the foot is the one table that studies, the terminal and the report go through: a metric entered
+there is measured, stored, shown and can be ranked by.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from outcode._checks import Array
+from outcode.words import number, percent
 
 
 def error(labels: Array, predicted: Array) -> float:
@@ -56,8 +61,21 @@ class Reliability:
     @property
     def calibration_error(self) -> float:
         """Mean gap between confidence and accuracy, bins weighted by their rows."""
-        gap = np.abs(self.confidence - self.accuracy)[self.count > 0]
-        return float(np.sum(gap * self.count[self.count > 0]) / np.sum(self.count))
+        return self._mean(np.abs(self.confidence - self.accuracy))
+
+    @property
+    def stated(self) -> float:
+        """Mean probability of the predicted class."""
+        return self._mean(self.confidence)
+
+    @property
+    def right(self) -> float:
+        """Share of rows predicted right."""
+        return self._mean(self.accuracy)
+
+    def _mean(self, values: Array) -> float:
+        used = self.count > 0
+        return float(np.sum(values[used] * self.count[used]) / np.sum(self.count))
 
 
 def reliability(labels: Array, proba: Array, bins: int = 15) -> Reliability:
@@ -68,3 +86,114 @@ def reliability(labels: Array, proba: Array, bins: int = 15) -> Reliability:
     with np.errstate(invalid="ignore"):
         means = [np.bincount(number, v, minlength=bins) / count for v in (confidence, right)]
     return Reliability(count, *means)
+
+
+def calibration_error(labels: Array, proba: Array) -> float:
+    """Return the mean gap between stated probability and share right, over 15 bins."""
+    return reliability(labels, proba).calibration_error
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number that a cell of a study has.
+
+    ``key`` names it in records; ``label`` and ``meaning`` are for people; ``kind`` (percent,
+    number, seconds, count, bytes) says how it is written. ``function(labels, predicted)``, or
+    ``function(labels, proba)`` where ``needs_proba``, measures it; a cost that the study measures
+    itself has none. ``brief`` metrics are on the terminal's leaderboard too.
+    """
+
+    key: str
+    label: str
+    kind: str
+    meaning: str
+    function: Callable[[Array, Array], float] | None = None
+    needs_proba: bool = False
+    lower_is_better: bool = True
+    brief: bool = False
+
+    def summary(self, values: Any) -> float:
+        """Return what stands for several folds: the median of times, the mean of others."""
+        return float(np.median(values) if self.kind == "seconds" else np.mean(values))
+
+    def best(self, values: Iterable[float]) -> float:
+        """Return the best of some values."""
+        return min(values) if self.lower_is_better else max(values)
+
+    def loss(self, value: float) -> float:
+        """Return the value turned so that lower is better."""
+        return value if self.lower_is_better else -value
+
+    def written(self, value: float | None) -> str:
+        """Return a value as it is written in sentences."""
+        return percent(value) if self.kind == "percent" else number(value)
+
+    def possible(self, value: float) -> float:
+        """Return the nearest value the metric can have: none below 0, no share above 1."""
+        return min(1.0 if self.kind == "percent" else np.inf, max(0.0, value))
+
+
+def measured(labels: Array, predicted: Array, proba: Array | None) -> dict[str, float]:
+    """Return the value of every metric that predictions, and probabilities if any, have."""
+    return {
+        m.key: m.function(labels, proba if m.needs_proba else predicted)  # type: ignore[arg-type]
+        for m in MEASURES.values()
+        if m.function is not None and (proba is not None or not m.needs_proba)
+    }
+
+
+_TABLE = (
+    Metric("error", "error", "percent", "share of test rows predicted wrong", error, brief=True),
+    Metric(
+        "balanced_error",
+        "balanced error",
+        "percent",
+        "one minus the mean recall of classes",
+        balanced_error,
+    ),
+    Metric(
+        "log_loss",
+        "log loss",
+        "number",
+        "mean of -log probability of the true class",
+        log_loss,
+        needs_proba=True,
+        brief=True,
+    ),
+    Metric(
+        "brier",
+        "Brier",
+        "number",
+        "squared distance of the probabilities from the truth",
+        brier,
+        needs_proba=True,
+    ),
+    Metric(
+        "calibration_error",
+        "calibration error",
+        "percent",
+        "mean gap between stated probability and share right",
+        calibration_error,
+        needs_proba=True,
+    ),
+    Metric(
+        "fit_seconds", "fit", "seconds", "median time to fit one fold, search included", brief=True
+    ),
+    Metric("predict_seconds", "predict", "seconds", "median time to predict a fold's test rows"),
+    Metric("support_vectors", "support vectors", "count", "training rows the model keeps"),
+    Metric("peak_memory", "memory", "bytes", "largest memory of a fold's process"),
+)
+
+#: Every metric by its key, in the order of the tables.
+METRICS: dict[str, Metric] = {}
+#: Those that predictions have: what a study can be ranked by.
+MEASURES: dict[str, Metric] = {}
+
+
+def enter(*metrics: Metric) -> None:
+    """Enter metrics into the tables."""
+    METRICS.update({metric.key: metric for metric in metrics})
+    MEASURES.update({metric.key: metric for metric in metrics if metric.function is not None})
+
+
+enter(*_TABLE)

@@ -28,8 +28,8 @@ TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # not generic in older click
     """A number with a unit: ``10m``, ``4GB``."""
 
-    def __init__(self, name: str, units: dict[str, int], example: str) -> None:
-        self.name, self.units, self.example = name, units, example
+    def __init__(self, name: str, units: dict[str, int], example: str, zero: bool = False) -> None:
+        self.name, self.units, self.example, self.zero = name, units, example, zero
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the value in the smallest unit."""
@@ -37,7 +37,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # not generic in old
             return value
         match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]?)(?:i?b)?", value.strip().lower(), re.A)
         unit = self.units.get(match[2]) if match else None
-        if match is None or unit is None or not float(match[1]):
+        if match is None or unit is None or not (self.zero or float(match[1])):
             self.fail(f"{value!r} is no {self.name}: write it like {self.example}.", param, ctx)
         return float(match[1]) * unit
 
@@ -50,6 +50,7 @@ SEED = click.option(
     help="Of everything random: the same seed gives the same numbers.",
 )
 DURATION = Quantity("time", TIMES, "30s, 10m or 2h")
+BUDGET = Quantity("time", TIMES, "30s, 10m or 2h", zero=True)
 BYTES = Quantity("size", UNITS, "500MB or 4GB")
 
 
@@ -64,9 +65,27 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return add
 
 
+class Kind(click.ParamType):  # type: ignore[type-arg]  # not generic in older click
+    """A column and its kind: ``zip=category``."""
+
+    name = "COLUMN=KIND"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the column and its kind."""
+        column, equals, kind = str(value).rpartition("=")
+        if not equals or not column:
+            self.fail(f"{value!r}: write it like zip=category.", param, ctx)
+        return column, kind
+
+
 TEXT = options(
-    click.option("--delimiter", help="Between the cells of a text file, if not seen."),
-    click.option("--encoding", help="Of a text file, if not UTF-8: cp1252, ..."),
+    click.option(
+        "--delimiter", help="Between the cells of a text file, if the one found is wrong."
+    ),
+    click.option("--encoding", help="Of a text file, if the one found is wrong: cp1252, ..."),
+    click.option("--decimal", help="Decimal mark of numbers, if the one found is wrong: . or ,"),
+    click.option("--thousands", help="Mark between thousands, if the one found is wrong."),
+    click.option("--sheet", help="Sheet of a workbook: name or position; else the first."),
 )
 SCALE = click.option(
     "--scale",
@@ -76,10 +95,25 @@ SCALE = click.option(
     help="Numeric columns: mean 0 and deviation 1, or from 0 to 1, on the training rows.",
 )
 DATA = options(
-    click.option("--target", "-t", help="Column to predict: name or position; else the last."),
+    click.option(
+        "--target", "-t", help="Column to predict: name or position; else by its name, or the last."
+    ),
     TEXT,
     click.option(
         "--drop", multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."
+    ),
+    click.option(
+        "--keep", multiple=True, metavar="COLUMN", help="Learn from this column; may be repeated."
+    ),
+    click.option(
+        "--types",
+        multiple=True,
+        type=Kind(),
+        help="Kind of a column: number, category, date or text; may be repeated.",
+    ),
+    click.option("--sample", type=click.IntRange(10), help="Use this many rows, drawn at random."),
+    click.option(
+        "--bins", type=click.IntRange(2), help="Cut a numeric target into this many classes."
     ),
     click.option(
         "--data-dir",
@@ -96,6 +130,13 @@ REPORT = click.option(
     show_default=True,
     help="The report: .html, .md, .json or .csv.",
 )
+PRESET = click.option(
+    "--preset",
+    type=click.Choice(["quick", "standard", "full"]),
+    default="quick",
+    show_default=True,
+    help="Which methods, where none is named, and how much each searches.",
+)
 RUNNING = options(
     click.option(
         "--n-jobs",
@@ -104,8 +145,8 @@ RUNNING = options(
         help="Worker processes; all cores by default, 0 for none but this one.",
     ),
     click.option("--time-limit", type=DURATION, help="Stop the study after this time, e.g. 10m."),
-    click.option("--cell-timeout", type=DURATION, help="Give up a cell after this time, e.g. 60s."),
-    click.option("--memory-limit", type=BYTES, help="Give up a cell above this size, e.g. 4GB."),
+    click.option("--cell-timeout", type=DURATION, help="Give up a run after this time, e.g. 60s."),
+    click.option("--memory-limit", type=BYTES, help="Give up a run above this size, e.g. 4GB."),
 )
 
 
@@ -127,26 +168,27 @@ def cli() -> None:
     metavar="NAMES",
     help="Comma-separated, e.g. ovo+likelihood,bch+llw+ls,spoc; `outcode code` lists the parts.",
 )
-@click.option(
-    "--preset",
-    type=click.Choice(["quick", "standard", "full"]),
-    default="quick",
-    show_default=True,
-    help="Which methods, where --methods is not given.",
-)
+@PRESET
 @click.option(
     "--folds",
     type=click.IntRange(2),
     default=5,
     show_default=True,
-    help="Parts of the rows, each tested once.",
+    help="Number of cross-validation folds.",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How often the rows are parted anew.",
+    help="Number of cross-validation repetitions.",
+)
+@click.option(
+    "--time",
+    type=BUDGET,
+    default="120s",
+    show_default=True,
+    help="Answer within this time: rows, folds and methods are chosen to fit; 0 runs everything.",
 )
 @SEED
 @SCALE
@@ -155,16 +197,16 @@ def cli() -> None:
 @click.option(
     "--store",
     type=click.Path(dir_okay=False),
-    help="File of finished cells; else the report's name with .db.",
+    help="File of finished runs; else the report's name with .db.",
 )
-@click.option("--dry-run", is_flag=True, help="Say how many cells, how long, how much memory.")
+@click.option("--dry-run", is_flag=True, help="Say how many runs, how long, how much memory.")
 @click.pass_obj
 def compare(command: str, /, **choices: Any) -> int:
     """Compare reductions on your data and write a report.
 
-    FILE is csv, tsv, parquet, ARFF or libsvm (csv and tsv also as .gz); NAME one of the known data
-    sets. Without either, scikit-learn's digits. Interrupted, the same command goes on where it
-    stopped.
+    FILE is csv, tsv, JSON, a workbook, Parquet, Feather, ARFF or libsvm, also packed (gz, bz2, xz,
+    zst, zip), or - for standard input; NAME one of the known data sets. Without either,
+    scikit-learn's digits. Interrupted, the same command goes on where it stopped.
     """
     from outcode.app import commands
 
@@ -177,10 +219,17 @@ def compare(command: str, /, **choices: Any) -> int:
 @click.option(
     "--method",
     "-m",
-    default="ovo+likelihood",
-    show_default=True,
-    help="As in `compare`; `outcode code` lists the parts.",
+    help="As in `compare`, which names the one to take; `outcode code` lists the parts.",
 )
+@PRESET
+@click.option(
+    "--folds",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Folds of the cross-validated error that is printed; 0 for none.",
+)
+@click.option("--store", help="File of finished runs, where `compare` measured the same method.")
 @SEED
 @SCALE
 @click.option("--n-jobs", "-j", type=int, help="Threads; all cores by default.")
@@ -201,7 +250,7 @@ def fit(**choices: Any) -> int:
 
 @cli.command(short_help="Predict the rows of a file with a saved model.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("rows", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("rows", metavar="FILE")
 @TEXT
 @click.option("--proba", is_flag=True, help="Add a column of probabilities for each class.")
 @click.option("--target", "-t", help="Column of true classes: say how many are right.")
@@ -217,7 +266,7 @@ def predict(**choices: Any) -> int:
 @click.argument("store", type=click.Path(exists=True, dir_okay=False))
 @REPORT
 def report(**choices: Any) -> int:
-    """Write the report of a STORE of finished cells again."""
+    """Write the report of a STORE of finished runs again."""
     from outcode.app import commands
 
     return commands.report(**choices)
@@ -231,7 +280,7 @@ def report(**choices: Any) -> int:
     help="Folder of the papers' data sets; also OUTCODE_DATA.",
 )  # fmt: skip
 @click.option("--n-jobs", "-j", type=int, help="Worker processes; all cores by default.")
-@click.option("--store", type=click.Path(dir_okay=False), help="File of finished cells.")
+@click.option("--store", type=click.Path(dir_okay=False), help="File of finished runs.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="A .md file; else printed.")
 def reproduce(**choices: Any) -> int:
     """Repeat a PAPER's experiments, its figures beside ours; without PAPER, list them."""

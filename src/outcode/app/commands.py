@@ -6,10 +6,13 @@ import importlib.metadata
 import io
 import os
 import platform
+import shlex
 import sys
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,24 +27,38 @@ from outcode import (
     dichotomies,
     machines,
     persistence,
+    results,
 )
 from outcode._checks import Array
 from outcode.app import papers, study, terminal
 from outcode.app import report as reports
+from outcode.app.report.evidence import LEAK
 from outcode.app.report.text import csv_cell
 from outcode.app.terminal import printable, say
+from outcode.capabilities import HasSteps, PredictsProbabilities, can
 from outcode.datasets.reading import position
+from outcode.words import count, duration, percent, size
 
 #: The data set compared when none is given.
 DEFAULT = "digits"
 
+#: Seconds kept for writing the report.
+REPORT_SECONDS = 5.0
+
 #: How the name of a report may end.
 REPORTS = (".html", ".md", ".json", ".csv")
+
+#: The options of reading a file.
+READING = (
+    *("target", "drop", "keep", "sample", "bins", "encoding", "delimiter", "decimal", "thousands"),
+    *("sheet", "data_dir"),
+)
 
 #: What `doctor` lists.
 PACKAGES = (
     *("numpy", "scipy", "scikit-learn", "numba", "joblib", "threadpoolctl"),
     *("click", "rich", "pandas", "matplotlib", "Jinja2", "safetensors", "psutil", "pyarrow"),
+    *("python-calamine", "charset-normalizer"),
 )
 
 #: Faults of the user's files and of the world, and their exit codes; anything else is our own.
@@ -70,58 +87,219 @@ def sentence(error: Exception) -> str:
 
 
 def compare(command: str, sources: Sequence[str], **choices: Any) -> int:
-    """Run a study and write its report."""
+    """Run a study within its time and write its report."""
+    begin = time.monotonic()
     output = _writable(choices["output"], REPORTS, keep=sources)
     if choices["methods"] is not None:
         study.methods(_names(choices["methods"]))  # a slip is told before the data are read
     found = [dataset(source, **_data(choices)) for source in sources or [DEFAULT]]
+    found += [part for source, data in zip(sources, found, strict=False)
+              for part in _without_leaks(source, data, choices)]  # fmt: skip
+    rows = {data.name: len(data.y) for data in found}
+    whole_rows = len(found[0].y) + bool(choices["sample"])  # a sample asked for is asked for again
     plan = study.Study(
         found,
         _methods(found, choices),
-        folds=choices["folds"],
-        repeats=choices["repeats"],
-        seed=choices["seed"],
-        scale=choices["scale"],
+        **{name: choices[name] for name in ("folds", "repeats", "seed", "scale")},
     )
     if choices["dry_run"]:
         say(str(study.dry_run(plan, n_jobs=choices["n_jobs"])))
         return 0
-    store = study.Store(choices["store"] or output.with_suffix(".db"), plan.meta(command))
-    limits = {k: choices[k] for k in ("n_jobs", "time_limit", "cell_timeout", "memory_limit")}
-    outcome = follow(plan, store, **limits)
-    summary = reports.summarise(store.meta(), store.records(plan.keys()))
-    reports.write(summary, output)
-    answer = summary["sections"]["answer"]["data"]
-    said = [printable(answer["headline"], 400)] if answer else []
-    say(*said, f"Report: {output}", *([outcome.sentence] if outcome.sentence else []))
+    seconds = choices["time"] - (time.monotonic() - begin) if choices["time"] else None
+    with terminal.Heartbeat():
+        whole = plan
+        if seconds is not None:
+            plan = _on_fewer_rows(plan, seconds, choices["n_jobs"])
+            seconds = choices["time"] - (time.monotonic() - begin)
+        store = study.Store(choices["store"] or output.with_suffix(".db"))
+        limits = {k: choices[k] for k in ("n_jobs", "time_limit", "cell_timeout", "memory_limit")}
+
+        def described(final: study.Study) -> dict[str, Any]:
+            told = study.left_out(whole, final, rows)
+            in_full = {"left_out": told, "in_full": f"{command} --time 0"} if told else {}
+            return _with_variants(final.meta(command), choices) | in_full
+
+        kept = _Kept(store, output)
+        plan, outcome = follow(plan, store, seconds, described, kept.record, **limits)
+    summary = kept.write()
+    _conclude(summary, output, outcome, sources or [DEFAULT], whole_rows, choices, store)
     return outcome.exit_code
 
 
-def follow(plan: study.Study, store: study.Store, **limits: Any) -> study.Outcome:
-    """Run a study with its leaderboard in view."""
+class _Kept:
+    """The report on the disk, written anew while the study runs."""
+
+    #: Seconds between two reports.
+    EVERY = 15.0
+
+    def __init__(self, store: study.Store, output: Path) -> None:
+        self.store, self.output, self.last = store, output, time.monotonic()
+
+    def record(self, record: dict[str, Any], view: Any) -> None:
+        """Write the report of what is finished, if the last one is old."""
+        if time.monotonic() - self.last > self.EVERY:
+            self.write()
+            self.last = time.monotonic()
+
+    def write(self) -> dict[str, Any]:
+        """Write the report and return its numbers."""
+        summary = reports.summarise(self.store.meta(), self.store.records())
+        reports.write(summary, self.output)
+        return summary
+
+
+def _on_fewer_rows(plan: study.Study, seconds: float, n_jobs: int | None) -> study.Study:
+    """Return the plan on as many rows as the time allows for, and say so."""
+    rows = max(len(data.y) for data in plan.datasets)
+    if rows > study.FEW_ROWS:
+        say(f"{rows:,} rows: timing each method on a sample, to answer in {duration(seconds)} ...")
+    fewer = study.affordable(plan, seconds, n_jobs=n_jobs)
+    for data, before in zip(fewer.datasets, plan.datasets, strict=True):
+        if len(data.y) < len(before.y):
+            say(f"{data.name}: a sample of {len(data.y):,} of {len(before.y):,} rows is used.")
+    return fewer
+
+
+def _without_leaks(
+    source: str, data: datasets.Dataset, choices: dict[str, Any]
+) -> Iterator[datasets.Dataset]:
+    """Yield the data set without the columns that alone give the class away, if there are any."""
+    leaks = [name for f in data.findings if f.code == LEAK for name in f.columns]
+    if not leaks or len(leaks) >= len(data.table.names) or not Path(source).exists():
+        return
+    say(f"A second run leaves out {printable(', '.join(leaks), 200)}, which gives the class away.")
+    names = "target", "encoding", "delimiter"
+    options = {name: choices[name] for name in names}
+    less = datasets.read(source, **options, drop=(*choices["drop"], *leaks))
+    less = study.sampled(less, choices["sample"] or len(less.y), choices["seed"])
+    yield replace(less, name=f"{data.name} without {', '.join(leaks)}")
+
+
+def _with_variants(meta: dict[str, Any], choices: dict[str, Any]) -> dict[str, Any]:
+    """Say in the meta dict which data sets are others without their leaking columns."""
+    entries = {entry["name"]: entry for entry in meta["datasets"]}
+    for entry in entries.values():
+        leaks = [c for f in entry["findings"] if f["code"] == LEAK for c in f["columns"]]
+        less = entries.get(f"{entry['name']} without {', '.join(leaks)}")
+        if leaks and less is not None:
+            less["without"] = leaks
+    return meta
+
+
+def _conclude(
+    summary: dict[str, Any],
+    output: Path,
+    outcome: study.Outcome,
+    sources: Sequence[str],
+    rows: int,
+    choices: dict[str, Any],
+    store: study.Store,
+) -> None:
+    """Say the answer, what was left out, and how to train the method to take."""
+    meta, answer = store.meta(), summary["sections"]["answer"]["data"] or {}
+    lines = [printable(answer["headline"], 800)] if answer else []
+    if meta.get("left_out"):
+        lines.append(
+            f"To answer in time: {'; '.join(meta['left_out'])}. In full: {meta['in_full']}"
+        )
+    lines += [f"Report: {output}", *([outcome.sentence] if outcome.sentence else [])]
+    best = answer.get("best")
+    own = _own(summary) if best in study.BASELINES else best
+    if best in study.BASELINES:
+        lines.append(f"{best} is scikit-learn's own; {own or 'nothing'} is the next of outcode's.")
+    if own and len(sources) == 1:
+        lines.append(f"Train it: {_fit_command(own, sources[0], rows, choices, store)}")
+    say(*lines)
+
+
+def _own(summary: dict[str, Any]) -> str | None:
+    """Return the best method on the (last) leaderboard that a model file can hold."""
+    board = summary["sections"]["leaderboard"]["data"]["tables"][-1]["rows"]
+    return next((r["full"] for r in board if not r["baseline"] and r["finished"]), None)
+
+
+def _fit_command(
+    method: str,
+    source: str,
+    rows: int,
+    choices: dict[str, Any],
+    store: study.Store,
+) -> str:
+    """Return the command that trains what was measured, on a file of so many rows."""
+    meta = store.meta()
+    given = {
+        **{name: choices[name] for name in ("target", "delimiter", "encoding", "data_dir")},
+        "preset": choices["preset"],
+        "folds": meta["folds"],
+        "seed": choices["seed"] or None,
+        "scale": None if choices["scale"] == "standard" else choices["scale"],
+        "store": str(store.path),
+    }
+    options = [f"--{k.replace('_', '-')}={v}" for k, v in given.items() if v is not None]
+    leaks = [column for entry in meta["datasets"] for column in entry.get("without", ())]
+    options += [f"--drop={column}" for column in (*choices["drop"], *leaks)]
+    if meta["datasets"][0]["n_rows"] < rows:
+        options.append(f"--sample={meta['datasets'][0]['n_rows']}")
+    return shlex.join(["outcode", "fit", source, "-m", method, *options])
+
+
+def follow(
+    plan: study.Study,
+    store: study.Store,
+    seconds: float | None,
+    described: Callable[[study.Study], dict[str, Any]],
+    on_record: Callable[[dict[str, Any], Any], None],
+    **limits: Any,
+) -> tuple[study.Study, study.Outcome]:
+    """Run a study with its leaderboard in view; return what was run, and how it ended."""
     again = store.retried_keys(limits["cell_timeout"], limits["memory_limit"])
     cells = plan.cells()
     finished = store.records([cell.key for cell in cells if cell.key not in again])
     methods, sets = len(plan.methods), len(plan.datasets)
     folds = f"{sets} data sets, {{}} folds of each" if sets > 1 else "{} folds"
-    say(f"{len(cells)} cells: {methods} methods, {folds.format(len(cells) // (methods * sets))}")
+    say(f"{len(cells)} runs: {methods} methods, {folds.format(len(cells) // (methods * sets))}")
+    say("Each method is warmed up on a toy first: compiling is in none of the times.")
     if finished:
         say(f"{len(finished)} of them are finished already, from {store.path}.")
-    with terminal.Leaderboard([m.name for m in plan.methods], len(cells)) as board:
+    store.given = described(plan)
+    with terminal.Leaderboard([m.name for m in plan.methods], len(cells), plan.measure) as board:
         board.take(finished)
-        outcome = study.run(
-            plan, store, on_record=lambda record, view: board.add(record, view.left), **limits
-        )
-    board.take(store.records(plan.keys()))  # what another run on the same store has done, too
-    say("", board.text(), "", *board.reasons())
-    return outcome
+
+        def seen(record: dict[str, Any], view: Any) -> None:
+            board.add(record, view.left if seconds is None else None)
+            on_record(record, view)
+
+        if seconds is None:
+            outcome = study.run(plan, store, on_record=seen, **limits)
+        else:
+            limit = min(seconds, limits.pop("time_limit") or seconds)
+            limit = max(1.0, limit - REPORT_SECONDS)
+            plan, outcome = study.run_in_time(
+                plan, store, limit, on_record=seen, describe=described, **limits
+            )
+    _say_boards(plan, store)
+    return plan, outcome
 
 
-def fit(source: str, output: str, method: str, **choices: Any) -> int:
-    """Fit one method on all rows and save it with its preprocessing."""
+def _say_boards(plan: study.Study, store: study.Store) -> None:
+    """Say how the methods stand, also where the columns that leak are left out."""
+    without = {entry["name"] for entry in store.meta()["datasets"] if "without" in entry}
+    records = store.records(plan.keys())  # what another run on the same store has done, too
+    for part in (set(), *({name} for name in without)):
+        mine = [
+            r for r in records if r["dataset"] in part or (not part and r["dataset"] not in without)
+        ]
+        board = terminal.Leaderboard([m.name for m in plan.methods], len(mine), plan.measure)
+        board.take(mine)
+        say("", *(f"{printable(name)}:" for name in part), board.text(), "", *board.reasons())
+
+
+def fit(source: str, output: str, method: str | None, **choices: Any) -> int:
+    """Fit one method on all rows, as it was compared, and save it with its preprocessing."""
     from sklearn.pipeline import Pipeline
 
-    (chosen,) = study.methods([method])
+    method = method or study.DEFAULT
+    (chosen,) = study.methods([method], choices["preset"])
     if chosen.baseline:
         raise ValueError(
             f"{method!r} is scikit-learn's own, which a model file cannot hold: fit a method of "
@@ -129,17 +307,38 @@ def fit(source: str, output: str, method: str, **choices: Any) -> int:
         )
     _writable(output, keep=[source])
     data = dataset(source, **_data(choices))
+    (chosen,) = study.methods([method], choices["preset"], len(data.y))
     threads = 1 if choices["n_jobs"] == 0 else choices["n_jobs"]  # none but this one
     estimator = study.seeded(chosen.estimator, choices["seed"], threads)
     scale = None if choices["scale"] == "none" else choices["scale"]
     model = Pipeline([("encoder", datasets.TableEncoder(scale)), ("classifier", estimator)])
-    with _warnings_said():
+    with _warnings_said(), terminal.Heartbeat():
         model.fit(data.table, data.y)
     persistence.save(model, output)
     for line in study.facts(model.named_steps["classifier"]):
         say(line)
-    say(f"Model: {output} ({terminal.size(os.path.getsize(output))})")
+    if choices["folds"]:
+        with terminal.Heartbeat():
+            say(_cross_validated(data, chosen, choices))
+    say(f"Model: {output} ({size(os.path.getsize(output))})")
     return 0
+
+
+def _cross_validated(data: datasets.Dataset, method: study.Method, choices: dict[str, Any]) -> str:
+    """Return the cross-validated error of a method; folds that `compare` has run are not rerun."""
+    settings = {name: choices[name] for name in ("folds", "seed", "scale")}
+    plan = study.Study(data, [method], **settings, baselines=False)
+    kept = choices["store"] if choices["store"] and os.path.exists(choices["store"]) else None
+    with study.Store(kept or ":memory:") as store:
+        known = store.records(plan.keys())
+        if not known:
+            jobs = 0 if len(data.y) <= study.FEW_ROWS else choices["n_jobs"]
+            with study.Store(":memory:") as fresh:
+                study.run(plan, fresh, n_jobs=jobs)
+                known = fresh.records()
+    (standing,) = results.leaderboard(known, [method.name])
+    told = f"{standing.finished} of {count(choices['folds'], 'fold')}, none of them trained on"
+    return f"Cross-validated error: {percent(standing.values['error'])} ({told})"
 
 
 def predict(
@@ -158,9 +357,12 @@ def predict(
     known = set() if truth is None else {table.names[truth]}
     if unused := set(encoder.unused(table)) - known:
         say(f"Columns the model does not look at: {printable(', '.join(sorted(unused)), 200)}.")
+    for column, values in encoder.unseen(table).items():
+        new = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
+        say(f"Values of {printable(column)} that no training row had: {printable(new, 200)}.")
     _write_predictions(output, predicted, shares, fitted.classes_)
     if truth is not None:
-        say(_error(table.columns[truth], predicted))
+        say(_error(datasets.as_labels(table.columns[truth]), predicted))
     return 0
 
 
@@ -212,11 +414,13 @@ def doctor() -> int:
 
 def dataset(source: str, **choices: Any) -> datasets.Dataset:
     """Read a file, or a data set by name, and say what was seen."""
-    folder = choices.pop("data_dir")
-    if Path(source).exists() or Path(source).suffix:
+    folder, sample = choices.pop("data_dir"), choices.pop("sample", None)
+    seed = choices.pop("seed", 0)
+    if source == "-" or Path(source).exists() or Path(source).suffix:
         data = datasets.read(source, **choices)
     else:
         data = datasets.load(source, folder)
+    data = data if sample is None else study.sampled(data, sample, seed)
     n_classes = len(np.unique(data.y))
     say(f"{printable(data.name)}: {len(data.y)} rows, {n_classes} classes ({data.source})")
     for line in (*data.about, *(f"{f.code} {f.message}" for f in data.findings)):
@@ -242,13 +446,14 @@ def _writable(path: str, suffixes: Sequence[str] = (), keep: Sequence[str] = ())
 
 
 def _data(choices: dict[str, Any]) -> dict[str, Any]:
-    return {key: choices[key] for key in ("target", "drop", "encoding", "delimiter", "data_dir")}
+    found = {key: choices[key] for key in (*READING, "seed") if key in choices}
+    return found | {"types": dict(choices["types"])}
 
 
 def _methods(found: Sequence[datasets.Dataset], choices: dict[str, Any]) -> list[study.Method]:
-    if choices["methods"] is not None:
-        return study.methods(_names(choices["methods"]))
     rows = max(len(data.y) for data in found)
+    if choices["methods"] is not None:
+        return study.methods(_names(choices["methods"]), choices["preset"], rows)
     classes = max(len(np.unique(data.y)) for data in found)
     return study.preset(choices["preset"], rows, classes)
 
@@ -259,7 +464,7 @@ def _names(given: str) -> list[str]:
 
 def _encoder(fitted: Any) -> datasets.TableEncoder:
     """Return the first step of a model that takes raw rows."""
-    first = fitted.steps[0][1] if hasattr(fitted, "steps") else None
+    first = fitted.steps[0][1] if can(fitted, HasSteps) else None
     if not isinstance(first, datasets.TableEncoder):
         raise persistence.ModelError(
             "This model was saved without its preprocessing and takes numbers only: load it from "
@@ -272,12 +477,12 @@ def _error(truth: Array, predicted: Array) -> str:
     """Return how many of the rows with a known class are wrong, in words."""
     known = np.array([label is not None for label in truth])
     wrong = int(np.sum(truth[known].astype(str) != predicted[known].astype(str)))
-    share = terminal.percent(wrong / max(1, int(known.sum())))
+    share = percent(wrong / max(1, int(known.sum())))
     return f"Wrong: {wrong} of {known.sum()} rows with a known class, an error of {share}."
 
 
 def _proba(fitted: Any, table: datasets.Table) -> Array:
-    if not hasattr(fitted, "predict_proba"):
+    if not can(fitted, PredictsProbabilities):
         raise ValueError(
             "This model has no probabilities: fit one whose decoder has them, "
             "for example --method ovo+likelihood."
@@ -363,7 +568,7 @@ def _facts_of_the_machine() -> Iterator[tuple[str, str]]:
     yield "python", f"{platform.python_version()} on {platform.platform()}"
     yield "cores", str(os.cpu_count())
     memory = psutil.virtual_memory()
-    yield "memory", f"{terminal.size(memory.available)} free of {terminal.size(memory.total)}"
+    yield "memory", f"{size(memory.available)} free of {size(memory.total)}"
     for package in PACKAGES:
         yield package, _version(package)
     for pool in threadpool_info():

@@ -5,20 +5,47 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections import Counter
+import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from outcode._checks import Array
+from outcode.metrics import METRICS, Metric
+from outcode.results import Standing, leaderboard
+from outcode.words import WRITERS, duration
 
 #: How a code's entries are drawn.
 SIGNS = {1: "+", -1: "-", 0: "."}
 
 
+#: Seconds of silence after which a sign of life is given.
+SILENCE = 4.5
+
+_said = [time.monotonic()]
+
+
+class Heartbeat:
+    """Says that work goes on whenever nothing else was said for some seconds."""
+
+    def __enter__(self) -> Heartbeat:
+        self.begin, self.over = time.monotonic(), threading.Event()
+        if not sys.stderr.isatty():  # a terminal has its live table
+            threading.Thread(target=self._beat, daemon=True).start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.over.set()
+
+    def _beat(self) -> None:
+        while not self.over.wait(0.5):
+            if time.monotonic() - _said[0] > SILENCE:
+                say(f"... still at work after {duration(time.monotonic() - self.begin)}")
+
+
 def say(*lines: str) -> None:
     """Print lines for a person, apart from any output another program may read."""
+    _said[0] = time.monotonic()
     shown = "\n".join(lines)
     if sys.stderr.isatty():
         shown = folded(shown, shutil.get_terminal_size().columns)
@@ -47,44 +74,6 @@ def folded(text: str, width: int) -> str:
     )
 
 
-def percent(value: float | None) -> str:
-    """Return a share as text.
-
-    >>> percent(0.0123)
-    '1.23 %'
-    """
-    return "-" if value is None else f"{100 * value:.2f} %"
-
-
-def duration(seconds: float | None) -> str:
-    """Return seconds as a person says them.
-
-    >>> duration(3), duration(75), duration(7300)
-    ('3 s', '1 min 15 s', '2 h 1 min')
-    """
-    if seconds is None:
-        return "-"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def size(n_bytes: float) -> str:
-    """Return a number of bytes as a person says it.
-
-    >>> size(3 * 2**30)
-    '3.0 GB'
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1024:
-            return f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1024
-    return f"{n_bytes:.1f} TB"
-
-
 def printable(text: str, width: int = 60) -> str:
     """Return text without control characters and no longer than ``width``: names are not ours.
 
@@ -98,6 +87,7 @@ def printable(text: str, width: int = 60) -> str:
 def code_picture(code: Array, classes: Sequence[str], columns: int = 100) -> str:
     """Return a code as rows of signs, cut after ``columns``.
 
+    >>> import numpy as np
     >>> print(code_picture(np.array([[1, -1], [0, 1]]), ["a", "b"]))
     a  + -
     b  . +
@@ -142,10 +132,10 @@ def columns_left(rows: Iterable[Sequence[str]]) -> str:
 
 
 class Leaderboard:
-    """The mean errors of the finished cells: a live table on a terminal, else plain lines."""
+    """The finished cells by method, best first: a live table on a terminal, else plain lines."""
 
-    def __init__(self, methods: Sequence[str], total: int) -> None:
-        self.methods, self.total = tuple(methods), total
+    def __init__(self, methods: Sequence[str], total: int, measure: str = "error") -> None:
+        self.methods, self.total, self.measure = tuple(methods), total, measure
         self.records: dict[str, Mapping[str, Any]] = {}
         self.left: float | None = None
         self.live: Any = None
@@ -175,45 +165,26 @@ class Leaderboard:
         """Take in finished cells; a cell that was tried again counts once."""
         self.records |= {record["key"]: record for record in records}
 
-    def best(self) -> str | None:
-        """Return the method with the smallest mean error so far."""
-        done = {name: mean for name in self.methods if (mean := self._mean(name, "error"))[1]}
-        return min(done, key=lambda name: done[name][0]) if done else None
+    def standings(self) -> list[Standing]:
+        """Return the methods, best first."""
+        return leaderboard(self.records.values(), self.methods, self.measure)
 
-    def _mean(self, method: str, metric: str) -> tuple[float, int]:
-        """Return the mean of a metric over a method's cells with a result, and their number."""
-        values = [
-            value
-            for record in self.records.values()
-            if record["method"] == method and record["status"] == "ok"
-            if (value := record["metrics"].get(metric)) is not None
-        ]
-        return float(np.mean(values)) if values else np.inf, len(values)
+    def best(self) -> str | None:
+        """Return the leading method so far, of those with the most finished cells."""
+        standings = self.standings()
+        most = max(standing.finished for standing in standings)
+        return next(s.method for s in standings if s.finished == most) if most else None
 
     def table(self) -> list[list[str]]:
-        """Return head and rows: methods by mean error, then the ones without a result."""
-        head = ["method", "error", "log loss", "fit", "cells"]
-        order = sorted(self.methods, key=lambda name: self._mean(name, "error")[0])
-        return [head, *(self._row(name) for name in order)]
+        """Return head and rows."""
+        brief = [metric for metric in METRICS.values() if metric.brief]
+        head = ["method", *(metric.label for metric in brief), "runs"]
+        return [head, *(self._row(standing, brief) for standing in self.standings())]
 
-    def _row(self, name: str) -> list[str]:
-        error, cells = self._mean(name, "error")
-        loss, n_losses = self._mean(name, "log_loss")
-        failed = len(self._failures(name))
-        return [
-            name,
-            percent(error if cells else None),
-            f"{loss:.3f}" if n_losses else "-",
-            f"{self._mean(name, 'fit_seconds')[0]:.2f} s" if cells else "-",
-            f"{cells} of {cells + failed}" if failed else str(cells),
-        ]
-
-    def _failures(self, method: str) -> list[str]:
-        return [
-            f"{record['status']}: {record['reason']}"
-            for record in self.records.values()
-            if record["method"] == method and record["status"] != "ok"
-        ]
+    def _row(self, standing: Standing, shown: Iterable[Metric]) -> list[str]:
+        done, cells = standing.finished, standing.cells
+        values = (WRITERS[m.kind](standing.values[m.key]) for m in shown)
+        return [standing.method, *values, f"{done} of {cells}" if done < cells else str(done)]
 
     def text(self) -> str:
         """Return the table as plain text."""
@@ -221,31 +192,30 @@ class Leaderboard:
 
     def reasons(self) -> Iterator[str]:
         """Yield why cells have no result, a line for each method and reason."""
-        for method in self.methods:
-            for reason, count in Counter(self._failures(method)).items():
-                yield f"{method}, {count} x {printable(reason, 300)}"
+        for standing in self.standings():
+            for reason, count in standing.reasons.items():
+                yield f"{standing.method}, {count} x {printable(reason, 300)}"
 
     def _show(self, record: Mapping[str, Any]) -> None:
         if self.live is not None:
             self.live.update(self._table())
             return
-        status, error = record["status"], record.get("metrics", {}).get("error")
-        result = percent(error) if status == "ok" else f"{status}: {record['reason']}"
+        value, metric = record.get("metrics", {}).get(self.measure), METRICS[self.measure]
+        failed = f"{record['status']}: {record['reason']}"
+        result = WRITERS[metric.kind](value) if record["status"] == "ok" else failed
         say(
             f"[{len(self.records)}/{self.total}] {printable(record['dataset'])} fold "
             f"{record['fold']} {record['method']}: {printable(result, 200)}; "
             f"best so far {self.best() or '-'}"
-            + (f"; {duration(self.left)} left" if self.left is not None else "")
+            + (f"; {duration(self.left)} left" if self.left else "")
         )
 
     def _table(self) -> Any:
         from rich.table import Table
 
         head, *rows = self.table()
-        left = f", {duration(self.left)} left" if self.left is not None else ""
-        table = Table(
-            title=f"{len(self.records)} of {self.total} cells{left}", title_justify="left"
-        )
+        left = f", {duration(self.left)} left" if self.left else ""
+        table = Table(title=f"{len(self.records)} of {self.total} runs{left}", title_justify="left")
         for name in head:  # on a narrow terminal the names are folded, never the numbers
             first = name == "method"
             table.add_column(

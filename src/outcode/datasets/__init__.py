@@ -9,11 +9,12 @@ it (:class:`Finding`). A fault of the data is a :class:`DataError`.
 """
 
 from outcode.datasets.encoding import EncodedColumn, TableEncoder
-from outcode.datasets.files import Limits
 from outcode.datasets.frames import as_table
 from outcode.datasets.named import load, names
 from outcode.datasets.reading import read, read_unlabelled
+from outcode.datasets.sources import Limits
 from outcode.datasets.table import DataError, Dataset, Finding, Table
+from outcode.datasets.targets import as_labels
 
 __all__ = [
     "DataError",
@@ -23,6 +24,7 @@ __all__ = [
     "Limits",
     "Table",
     "TableEncoder",
+    "as_labels",
     "as_table",
     "load",
     "names",

@@ -1,16 +1,16 @@
-"""Cells: what counts as missing, what is a number, and columns from the cells' text or objects."""
+"""Cells: what counts as missing, what is a number, and columns from the cells' objects."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from outcode._checks import Array
-from outcode.datasets.table import DataError, prefix
 
 MISSING = frozenset(
     ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "?", "null", "NULL", "None", "-"]
@@ -22,35 +22,16 @@ SAID = "empty, NA, N/A, NaN, ?, null, None or -"
 # beyond it, squares overflow: as good as infinite
 HUGE = 1e150
 
-NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.I | re.A)
+# with a decimal point or comma, perhaps marks between thousands, perhaps a currency or percent
+_DIGITS = r"\d+([.,]\d*)?|[.,]\d+|\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d*)?"
+NUMBER = re.compile(
+    rf"[$€£]?\s?[+-]?[$€£]?(({_DIGITS})([eE][+-]?\d+)?|inf(inity)?|nan)\s?[%€$£+]?", re.I | re.A
+)
 
 
 def is_number(cell: str) -> bool:
-    """Say whether a cell is a number, with a decimal point and nothing between the digits."""
+    """Say whether a cell is a number in one of the ways people write them."""
     return NUMBER.fullmatch(cell.strip()) is not None
-
-
-def numbers(cells: Sequence[str | None]) -> Array | None:
-    """Return the cells as float64 (missing is NaN), or None if one of them is not a number."""
-    values = _floats(cells)
-    if values is None:
-        return None
-    # float() also reads 1_000 and digits of other scripts, which are no numbers here
-    joined = "".join(filter(None, cells))
-    if "_" not in joined and joined.isascii():
-        return values
-    return None if any(map(_is_text, cells)) else values
-
-
-def _floats(cells: Sequence[Any]) -> Array | None:
-    try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
-    except (ValueError, TypeError):  # a missing cell, or text
-        pass
-    try:
-        return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
-    except ValueError:
-        return None
 
 
 def is_missing(cell: str | None) -> bool:
@@ -58,12 +39,15 @@ def is_missing(cell: str | None) -> bool:
     return cell is None or cell in MISSING or cell.strip() in MISSING
 
 
-def texts(
-    cells: Iterable[str], known: dict[str, str], missing: frozenset[str] = MISSING
-) -> list[str | None]:
-    """Return the cells without outer blanks, missing as None; equal cells share one string."""
-    stripped = map(str.strip, cells)
-    return [None if cell in missing else known.setdefault(cell, cell) for cell in stripped]
+def floats(cells: Sequence[Any]) -> Array | None:
+    """Return plain numbers as float64 (missing is NaN), or None if a cell is no plain number."""
+    try:
+        values = [np.nan if is_missing(cell) else float(cell) for cell in cells]
+    except ValueError:
+        return None
+    # float() also reads 1_000 and digits of other scripts, which are no numbers here
+    joined = "".join(filter(None, cells))
+    return np.array(values) if "_" not in joined and joined.isascii() else None
 
 
 def objects(values: Iterable[Any]) -> Array:
@@ -87,14 +71,17 @@ def text_of(value: Any) -> str | None:
 
 
 def column_of(values: Array) -> Array:
-    """Return any 1-D array as a column: numbers as float64, all else as text.
+    """Return any 1-D array as a column: numbers as float64, dates as datetime64, else text.
 
-    Booleans, dates and categories are text; an object array is numeric if all it holds is numbers.
+    Booleans and categories are text; an object array is numeric if all it holds is numbers.
     """
     if values.dtype.kind in "iuf":
         return values.astype(np.float64)
-    if values.dtype.kind in "bmM":
-        return _dates_and_flags(values)
+    if values.dtype.kind == "M":
+        return values.astype("datetime64[s]")
+    if values.dtype.kind == "m":
+        days = values.astype("timedelta64[s]").astype(np.float64) / 86_400
+        return np.where(np.isnat(values), np.nan, days)
     present = [v for v in values.tolist() if text_of(v) is not None]
     if present and all(
         isinstance(v, Real) and not isinstance(v, (bool, np.bool_)) for v in present
@@ -103,53 +90,22 @@ def column_of(values: Array) -> Array:
     return objects(map(text_of, values.tolist()))
 
 
-def _dates_and_flags(values: Array) -> Array:
-    holes = np.isnat(values) if values.dtype.kind in "mM" else np.zeros(len(values), bool)
-    words = values.astype(str).tolist()
-    return objects(None if hole else word for hole, word in zip(holes, words, strict=True))
-
-
-def as_numeric(column: Array, name: str, source: str = "") -> Array:
-    """Return a column as numbers; text in it is a DataError with its row."""
-    if column.dtype != object:
-        return column
-    values = numbers(column.tolist())
-    if values is not None:
-        return values
-    row = next(i for i, cell in enumerate(column.tolist()) if _is_text(cell))
-    raise DataError(
-        f"{prefix(source)}row {row + 1}, column {name!r}: {_short(column[row])} is not a number, "
-        f"but the column was numeric when the model was fitted.{_advice(column[row])}"
-    )
-
-
 def as_nominal(column: Array) -> Array:
     """Return a column as text."""
+    if column.dtype.kind == "M":
+        words = np.char.replace(column.astype(str), "T00:00:00", "").tolist()
+        holes = np.isnat(column).tolist()
+        return objects(None if hole else word for hole, word in zip(holes, words, strict=True))
     return column if column.dtype == object else objects(map(text_of, column.tolist()))
 
 
-def _is_text(cell: str | None) -> bool:
-    return not is_missing(cell) and not is_number(cell or "")
+#: Text has more different values than this, and this many words on average.
+MANY, WORDS = 40, 2.5
 
 
-def _advice(cell: str) -> str:
-    how = separators(cell)
-    if how:
-        return f" It has {how}: write it with a decimal point and no separators."
-    return " Correct the cell, or leave it empty if the value is missing."
-
-
-def _short(cell: str) -> str:
-    return repr(cell if len(cell) <= 40 else cell[:37] + "...")
-
-
-DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?", re.A)
-THOUSANDS = re.compile(r"[+-]?\d{1,3}([,'\u2019 \u00a0\u202f]\d{3})+(\.\d*)?", re.A)
-POINTS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)", re.A)
-
-
-def separators(cell: str) -> str:
-    """Say how a cell would be a number: "a decimal comma", "thousands separators", or ""."""
-    if THOUSANDS.fullmatch(cell) or POINTS.fullmatch(cell):
-        return "thousands separators"
-    return "a decimal comma" if DECIMAL_COMMA.fullmatch(cell) else ""
+def are_texts(values: Collection[str | None], n_rows: int) -> bool:
+    """Say whether different values are sentences or names of several words, not categories."""
+    if len(values) <= MANY or 10 * len(values) < n_rows:
+        return False
+    sample = [value for value in islice(values, 2000) if value]
+    return sum(len(value.split()) for value in sample) >= WORDS * len(sample)

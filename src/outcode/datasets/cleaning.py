@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from outcode._checks import Array
-from outcode.datasets.cells import HUGE, is_number, separators
-from outcode.datasets.columns import (
-    Facts,
-    count,
-    describe,
-    facts,
-    listed,
-    separated,
-    stray_texts,
-)
-from outcode.datasets.files import Limits
+from outcode.datasets.cells import HUGE, is_number
+from outcode.datasets.columns import Facts, count, describe, facts, listed
+from outcode.datasets.sources import Limits
 from outcode.datasets.table import DataError, Dataset, Finding, Table, absent
 
 LONGEST_LABEL = 1_000
+_ROW_NUMBER = re.compile(
+    r"(?i)(|c1|row|index|rowid|row.?(id|number)|.*\bid|id\b.*|nr|no|number|#|unnamed: ?0)"
+)
 
 
 @dataclass(frozen=True)
@@ -36,19 +30,20 @@ class Raw:
     target: str
     missing: str
     about: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def finish(raw: Raw, limits: Limits) -> Dataset:
     """Leave out what cannot be learned from, check the classes, and describe what is left."""
-    findings: list[Finding] = []
-    refuse_separators(raw.table)
+    findings = list(raw.findings)
     table, y = _labelled(raw, findings)
     check_classes(y, raw, table, limits)
+    table, y = _without_single(table, y, findings)
     table = _useful(table, findings)
     if not table.names:
         raise _nothing_left(raw, findings)
     about = (*raw.about, f"A missing cell is {raw.missing}.") if table.missing else raw.about
-    name = Path(raw.name.removesuffix(".gz")).stem
+    name = re.sub(r"(\.\w{1,8}){1,2}$", "", raw.name) or raw.name
     return describe(Dataset(name, table, y, None, raw.name, findings=tuple(findings), about=about))
 
 
@@ -79,6 +74,21 @@ def _labelled(raw: Raw, findings: list[Finding]) -> tuple[Table, Array]:
     return raw.table, raw.labels.astype(str)
 
 
+def _without_single(table: Table, y: Array, findings: list[Finding]) -> tuple[Table, Array]:
+    """Return the rows of classes that have two or more, if there are two such classes."""
+    counts = Counter(y.tolist())
+    single = sorted(name for name, count in counts.items() if count == 1)
+    if not single or len(counts) - len(single) < 2:
+        return table, y
+    message = (
+        f"{count(len(single), 'row')} left out: a class of one row cannot be both learned and "
+        f"tested: {listed(single)}."
+    )
+    findings.append(Finding("OD009", message))
+    rows = np.array([counts[label] > 1 for label in y.tolist()])
+    return table.take(rows), y[rows]
+
+
 def check_classes(y: Array, raw: Raw, table: Table, limits: Limits) -> None:
     """Refuse a target that is no set of classes, and say which columns may be one."""
     counts = Counter(y.tolist())
@@ -90,7 +100,7 @@ def check_classes(y: Array, raw: Raw, table: Table, limits: Limits) -> None:
             f"looks like a quantity ({len(counts)} different numbers in {len(y)} rows, such as "
             f"{y[0]}), not like classes."
         )
-        way_out = " Or group the numbers into classes first."
+        way_out = " Or cut the numbers into classes (bins=5); to predict a number is regression."
     elif len(counts) > limits.classes:
         fault = f"has {len(counts)} classes, the limit is {limits.classes}."
         way_out = f" Or raise the limit: Limits(classes={len(counts)})."
@@ -126,42 +136,25 @@ def _useful(table: Table, findings: list[Finding]) -> Table:
     if empty:
         message = f"Left out, all cells are missing: {listed(empty)}."
         findings.append(Finding("OD007", message, empty))
-    texts = (facts(name, column) for name, column in pairs if column.dtype == object)
-    unique = [fact for fact in texts if fact.unique]
-    findings += _left_out(unique)
-    out = {*empty, *(fact.name for fact in unique)}
-    return table.select(name for name in table.names if name not in out)
-
-
-def _left_out(unique: list[Facts]) -> Iterator[Finding]:
-    """Yield why text that differs in every row is left out: identifiers, or numbers with a slip."""
-    strays = {fact.name: stray_texts(fact) for fact in unique}
-    for name, why in strays.items():
-        if why:
-            yield Finding("OD014", f"Left out: {why}", (name,))
-    ids = tuple(name for name, why in strays.items() if not why)
+    triples = zip(table.names, table.columns, table.kinds, strict=True)
+    ids = tuple(n for n, column, kind in triples if _identifies(facts(n, column), kind))
+    ids = tuple(name for name in ids if name not in empty)
     if ids:
-        message = f"Left out, every row has another text, like an identifier: {listed(ids)}."
-        yield Finding("OD001", message, ids)
+        message = f"Left out, every row has another value, like an identifier: {listed(ids)}."
+        findings.append(Finding("OD001", message, ids))
+    return table.without((*empty, *ids))
 
 
-def refuse_separators(table: Table) -> None:
-    """Refuse text columns of many numbers that are written with commas or separators."""
-    pairs = zip(table.names, table.columns, strict=False)
-    for fact in (facts(name, column) for name, column in pairs if column.dtype == object):
-        how = separated(fact)
-        if not how or fact.n_values <= 20:
-            continue
-        row = next(i for i, cell in enumerate(fact.column.tolist()) if cell and separators(cell))
-        where = f"{table.source}, row {row + 1}, column {fact.name!r}"
-        raise DataError(
-            f"{where}: {fact.column[row]!r} is a number with {how}. Write numbers with a decimal "
-            "point and no separators, or drop the column."
-        )
+def _identifies(fact: Facts, kind: str) -> bool:
+    """Say whether a column names the rows: words that all differ, or numbered rows called id."""
+    if kind == "nominal":
+        return fact.unique
+    counts = kind == "numeric" and fact.unique and not fact.n_missing
+    return bool(counts and _ROW_NUMBER.fullmatch(fact.name) and np.all(np.diff(fact.column) == 1))
 
 
 def _finite(table: Table, findings: list[Finding]) -> Table:
-    infinite = [np.abs(c) > HUGE if c.dtype != object else np.zeros(1, bool) for c in table.columns]
+    infinite = [np.abs(c) > HUGE if c.dtype == float else np.zeros(1, bool) for c in table.columns]
     names = tuple(n for n, bad in zip(table.names, infinite, strict=True) if bad.any())
     if not names:
         return table
@@ -172,4 +165,4 @@ def _finite(table: Table, findings: list[Finding]) -> Table:
         np.where(bad, np.nan, c) if bad.any() else c
         for c, bad in zip(table.columns, infinite, strict=True)
     )
-    return Table(table.names, table.kinds, columns, source=table.source)
+    return replace(table, columns=columns)

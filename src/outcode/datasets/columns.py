@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outcode._checks import Array
-from outcode.datasets.cells import is_number, separators
 from outcode.datasets.table import Dataset, Finding, Table, absent
 
 FEW_ROWS = 10  # below this, all values may well differ by chance
@@ -30,11 +29,8 @@ def about(table: Table, y: Array) -> Iterator[str]:
     shown = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     classes = listed([f"{name} {count}" for name, count in shown], 10)
     yield f"{table.n_rows} rows in {len(counts)} classes: {classes}."
-    nominal = [n for n, kind in zip(table.names, table.kinds, strict=True) if kind == "nominal"]
-    names = f" ({listed(nominal, 10)})" if nominal else ""
-    numeric = len(table.names) - len(nominal)
     columns = "1 column" if len(table.names) == 1 else f"{len(table.names)} columns"
-    yield f"{columns}: {numeric} numeric, {len(nominal)} nominal{names}."
+    yield f"{columns}: {', '.join(_kinds(table))}."
     if table.sparse is not None:
         share = table.sparse.nnz / max(1, table.n_rows * len(table.names))
         yield f"The table is sparse: {100 * share:.2g} % of its cells are not zero."
@@ -46,6 +42,16 @@ def about(table: Table, y: Array) -> Iterator[str]:
             f"Whole numbers of few values are taken as numbers: {listed(codes)}. "
             "If they are codes without an order, write them as words (k1, k2)."
         )
+
+
+def _kinds(table: Table) -> Iterator[str]:
+    """Yield how many columns there are of each kind, and which."""
+    for kind in ("numeric", "nominal", "date", "text"):
+        names = [n for n, other in zip(table.names, table.kinds, strict=True) if other == kind]
+        if kind == "numeric" or (kind == "nominal" and not names):
+            yield f"{len(names)} {kind}"
+        elif names:
+            yield f"{len(names)} {kind} ({listed(names, 10)})"
 
 
 def count(number: int, what: str) -> str:
@@ -74,7 +80,7 @@ def listed(names: Iterable[object], most: int = 5) -> str:
 
 def _numeric(table: Table) -> Iterator[tuple[str, Array]]:
     for name, column in zip(table.names, table.columns, strict=False):  # a sparse table has none
-        if column.dtype != object:
+        if column.dtype == float:
             yield name, column
 
 
@@ -108,6 +114,8 @@ class Facts:
         """Every cell differs: an identifier, if the numbers are whole or the cells are text."""
         if self.n_present < FEW_ROWS or self.n_values < self.n_present:
             return False
+        if self.column.dtype.kind == "M":
+            return False
         return self.nominal or bool(
             np.all(np.isnan(self.column) | (np.floor(self.column) == self.column))
         )
@@ -140,11 +148,12 @@ def column_findings(table: Table, y: Array) -> Iterator[Finding]:
         return
     odd: dict[str, list[str]] = defaultdict(list)
     labels = np.unique(y, return_inverse=True)[1]
-    for name, column in zip(table.names, table.columns, strict=True):
+    for name, column, kind in zip(table.names, table.columns, table.kinds, strict=True):
         fact = facts(name, column)
-        for code in _oddities(fact, labels):
+        for code in _oddities(fact, labels, kind):
             odd[code].append(name)
-        yield from (_nearly_numbers(fact) if fact.nominal else _outliers(fact))
+        if column.dtype == float:
+            yield from _outliers(fact)
     for code, names in odd.items():
         yield Finding(code, _MESSAGES[code].format(listed(names)), tuple(names))
     yield from _duplicates(table)
@@ -155,16 +164,16 @@ _MESSAGES = {
     "OD002": "The same value in every row: {}. It cannot help and is left out of the encoding.",
     "OD004": "A column that alone tells all classes: {}. If it is not known before the class is, "
     "leave it out (drop).",
-    "OD005": "Text with many different values: {}. Each of the most frequent becomes a column of "
-    "its own. Leave it out (drop), or group the values; split a date into numbers.",
+    "OD005": "Many different values: {}. The most frequent become columns of their own, the others "
+    "are compared by their letters. Leave it out (drop), or group the values.",
     "OD006": "More than half of the cells are missing: {}.",
 }
 
 
-def _oddities(fact: Facts, labels: Array) -> Iterator[str]:
-    if fact.unique:
+def _oddities(fact: Facts, labels: Array, kind: str) -> Iterator[str]:
+    if fact.unique and kind != "text":
         yield "OD001"
-    elif fact.nominal and fact.n_values > min(MANY_VALUES, max(20, fact.n_present // 2)):
+    elif kind == "nominal" and fact.n_values > min(MANY_VALUES, max(20, fact.n_present // 2)):
         yield "OD005"
     if fact.n_values <= 1 and fact.n_missing in (0, len(labels)):
         yield "OD002"
@@ -175,23 +184,14 @@ def _oddities(fact: Facts, labels: Array) -> Iterator[str]:
 
 
 def _leaks(fact: Facts, labels: Array) -> bool:
-    """Say whether each value has one class: few values, or numbers cut into one piece per class."""
+    """Say whether each value has one class: few values, and too many rows for that by chance."""
     n_classes = int(labels.max()) + 1
     if n_classes < 2 or len(labels) < max(20, 5 * n_classes) or fact.n_values < n_classes:
         return False
-    if 5 * fact.n_values <= len(labels):
-        pairs = np.unique(fact.codes * n_classes + labels)
-        return len(pairs) == fact.n_values + (fact.n_missing > 0)
-    return not fact.nominal and not fact.n_missing and _disjoint(fact.column, labels, n_classes)
-
-
-def _disjoint(column: Array, labels: Array, n_classes: int) -> bool:
-    """Say whether no class has a value between those of another."""
-    low, high = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
-    np.minimum.at(low, labels, column)
-    np.maximum.at(high, labels, column)
-    order = np.argsort(low)
-    return bool(np.all(high[order][:-1] < low[order][1:]))
+    if len(labels) < 5 * fact.n_values or len(labels) - np.bincount(labels).max() < 10:
+        return False
+    pairs = np.unique(fact.codes * n_classes + labels)
+    return len(pairs) == fact.n_values + (fact.n_missing > 0)
 
 
 def _outliers(fact: Facts) -> Iterator[Finding]:
@@ -212,41 +212,6 @@ def _outliers(fact: Facts) -> Iterator[Finding]:
             "code for missing?",
             (fact.name,),
         )
-
-
-def _nearly_numbers(fact: Facts) -> Iterator[Finding]:
-    """Yield a finding if text would be numbers but for separators or a few cells."""
-    how = separated(fact)
-    if how:
-        why = f"its numbers have {how}. Write them with a decimal point and no separators."
-        yield Finding("OD014", f"{fact.name} is nominal: {why}", (fact.name,))
-    elif strays := stray_texts(fact):
-        yield Finding("OD014", f"Taken as nominal: {strays}", (fact.name,))
-
-
-def separated(fact: Facts) -> str:
-    """Return how the cells differ from numbers if that is all: "a decimal comma", ... or ""."""
-    if not fact.n_values or not any(map(separators, filter(None, fact.column[:1000].tolist()))):
-        return ""
-    values = set(fact.column.tolist()) - {None}
-    styles = Counter(filter(None, map(separators, values)))
-    plain = sum(map(is_number, values))
-    return styles.most_common(1)[0][0] if plain + styles.total() == len(values) else ""
-
-
-def stray_texts(fact: Facts) -> str:
-    """Say which few cells keep a column from being numbers; "" if they are not few."""
-    values = set(fact.column.tolist()) - {None}
-    plain = sum(map(is_number, values))
-    if plain < 5 or not 0.8 * len(values) <= plain < len(values):
-        return ""
-    strange = [i for i, v in enumerate(fact.column.tolist()) if v and not is_number(v)]
-    number = count(len(strange), "cell")
-    return (
-        f"most cells of {fact.name} are numbers, but {number} not, the first in "
-        f"row {strange[0] + 1}: {fact.column[strange[0]]!r}. Correct them, or leave them empty if "
-        "they are missing."
-    )
 
 
 def _duplicates(table: Table) -> Iterator[Finding]:
@@ -274,6 +239,12 @@ def _constant(column: Array) -> bool:
 def class_findings(y: Array) -> Iterator[Finding]:
     """Yield what is odd about the classes."""
     counts = Counter(y.tolist())
+    same: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(counts):
+        same["".join(name.lower().split())].append(name)
+    if alike := [names for names in same.values() if len(names) > 1]:
+        shown = "; ".join(listed(map(repr, names)) for names in alike[:3])
+        yield Finding("OD016", f"Classes that differ only by case or blanks: {shown}.")
     single = sorted(name for name, count in counts.items() if count == 1)
     small = sorted(name for name, count in counts.items() if 1 < count < 5)
     if single:

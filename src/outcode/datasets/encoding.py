@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,25 +13,36 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outcode._checks import Array, lookup
-from outcode.datasets.cells import HUGE, as_nominal, as_numeric
+from outcode.datasets import scales, topics
+from outcode.datasets.cells import MANY, as_nominal
 from outcode.datasets.frames import as_table
+from outcode.datasets.imposed import as_dates, as_numbers
 from outcode.datasets.table import DataError, Table, absent
 
+COLUMN_KINDS = ("numeric", "nominal", "date", "text")
 MAX_VALUES = 200
+#: Topics of a nominal column with many values.
+NAME_TOPICS = 30
+#: Total variance of the topics: a text counts as much as so many standardised numbers.
+SPREAD = {"nominal": 1.0, "text": 4.0}
 
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """How one column becomes numbers: text and floats only, so that it can be written to a file.
+    """How one column becomes numbers: plain values only, so that it can be written to a file.
 
     Attributes
     ----------
     name : str
-    kind : "numeric", "nominal", or "sparse" (a numeric column of a sparse table)
-    fill : the training rows' median, or most frequent value; stands for a missing cell
+    kind : "numeric", "nominal", "date" or "text"
+    fill : the training rows' median (a date in days), or most frequent value, for a missing cell
     indicator : whether a column of 0 and 1 marks the cells that are missing
-    values : of a nominal column, the values with a column of 0 and 1 of their own
-    shift, scale : a number x becomes (x - shift) / scale; scale 0 leaves a constant column out
+    values : of a nominal column, the values with a column of 0 and 1 of their own; of a date, the
+        parts that vary (year, month, ...)
+    shift, scale : a number x becomes (x - shift) / scale, one pair for each number
+    knots : where a heavy-tailed number is bent, see :mod:`outcode.datasets.scales`
+    topics : how many numbers the words of a text, or the letters of a name, become
+    marks : decimal and thousands mark of the numbers in the file it was fitted on
     """
 
     name: str
@@ -38,27 +50,47 @@ class EncodedColumn:
     fill: float | str = 0.0
     indicator: bool = False
     values: tuple[str, ...] = ()
-    shift: float = 0.0
-    scale: float = 1.0
+    shift: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+    knots: tuple[float, ...] = ()
+    topics: int = 0
+    marks: str = ""
+
+    @property
+    def consistent(self) -> bool:
+        """Whether it has the numbers its kind needs."""
+        bent = len(self.knots) in (0, 2, scales.KNOTS) and sorted(self.knots) == list(self.knots)
+        if len(self.shift) != len(self.scale) or not all(self.scale) or not bent:
+            return False
+        parts = len(self.values) if self.kind == "date" else 0
+        known = set(self.values) <= set(date_parts(np.zeros(1))) if parts else True
+        most = 1 if self.kind == "numeric" else parts
+        return len(self.scale) <= most and known and (not parts or len(self.scale) == parts)
 
     @property
     def outputs(self) -> list[str]:
         """Names of the columns it becomes."""
-        if self.kind == "nominal":
-            own = [f"{self.name}={value}" for value in self.values]
+        if self.kind == "numeric":
+            own = [self.name] * len(self.scale)
+        elif self.kind == "date":
+            own = [f"{self.name}.{part}" for part in self.values]
         else:
-            own = [self.name] if self.scale else []
+            own = [f"{self.name}={value}" for value in self.values]
+        own += [f"{self.name}~{i + 1}" for i in range(self.topics)]
         return own + [f"{self.name}=missing"] * self.indicator
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as numbers, with everything learned on the training rows.
 
-    A numeric column: missing cells (infinite ones and those beyond 1e150 too) get the median, and
-    an indicator column if the training rows have any; then it is scaled. A nominal column: one
-    column of 0 and 1 per value; a missing cell gets the most frequent value and an indicator
-    column; a value not seen in training gets zeros. Columns that would be constant on the training
-    rows are left out.
+    A numeric column: missing cells (infinite ones and those beyond 1e150 too) get the median, then
+    it is scaled. A date: days since 1970, year, month, day, weekday and hour, as far as they vary;
+    month, weekday and hour as points on a circle. A nominal column: one column of 0 and 1 per
+    value; a missing cell gets the most frequent value; a value not seen in training gets zeros;
+    with more than 40 values the letters of the values give up to 30 numbers more, so that similar
+    names are near. Free text: up to ``topics`` numbers, see :mod:`outcode.datasets.topics`. A
+    column with missing cells gets an indicator column, unless hardly any are missing or another
+    column has them in the same rows. What would be constant on the training rows is left out.
 
     Parameters
     ----------
@@ -67,11 +99,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         absolute value, for either.
     max_values : int
         A nominal column with more values keeps the most frequent ones; the others get zeros.
+    topics : int
+        Most numbers that a free text becomes.
+    tails : None, "log" or "quantile"
+        What is done to numbers of more than 20 values before they are scaled: a logarithm of the
+        distance from the median in both directions, or the normal quantiles of their ranks.
 
     Attributes
     ----------
     columns_ : tuple of EncodedColumn
-        All that `transform` uses.
+    idf_, topics_ : (n_embedded, n_buckets), (n_topics, n_buckets) float32
+        Weights and directions of the columns with topics, one after the other.
+    sparse_scale_ : (n_features_in_,) array, or None if the table was not sparse
     n_features_in_, feature_names_in_
         Number and names of the columns seen in `fit`.
 
@@ -91,59 +130,105 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """
 
     columns_: tuple[EncodedColumn, ...]
+    sparse_scale_: Array | None = None
 
-    def __init__(self, scale: str | None = "standard", max_values: int = MAX_VALUES) -> None:
+    def __init__(
+        self,
+        scale: str | None = "standard",
+        max_values: int = MAX_VALUES,
+        topics: int = 100,
+        tails: str | None = None,
+    ) -> None:
         self.scale = scale
         self.max_values = max_values
+        self.topics = topics
+        self.tails = tails
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn fills, values and scales from the training rows (Table, frame or 2-D array)."""
-        lookup(_SCALES, str(self.scale), "scale")
+        lookup(scales.SCALES, str(self.scale), "scale")
+        lookup(scales.TAILS, str(self.tails), "treatment of tails")
         table = as_table(X)
         _refuse_empty(table)
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
-        columns = self._sparse(table) if table.sparse is not None else self._dense(table)
-        self.columns_ = tuple(column for column in columns if column.outputs)
-        if not self.columns_:
+        self.columns_, self.sparse_scale_ = (), None
+        self.idf_, self.topics_ = np.empty((2, 0, topics.BUCKETS), dtype=np.float32)
+        if table.sparse is not None:
+            self.sparse_scale_ = _largest(table.sparse, self.scale)
+        else:
+            self._fit_columns(table)
+        if not len(self.get_feature_names_out()):
             raise DataError(
                 f"None of the {len(table.names)} columns varies over the training rows (n_samples "
                 f"= {table.n_rows}): there is nothing to learn from."
             )
         return self
 
-    def _dense(self, table: Table) -> list[EncodedColumn]:
-        triples = zip(table.names, table.kinds, table.columns, strict=True)
-        return [
-            _numeric(name, column, self.scale)
-            if kind == "numeric"
-            else _nominal(name, column, self.max_values)
-            for name, kind, column in triples
+    def _fit_columns(self, table: Table) -> None:
+        indicated = _indicated(table)
+        learned = [
+            self._column(name, kind, cells, name in indicated, table.marks.get(name, ""))
+            for name, kind, cells in zip(table.names, table.kinds, table.columns, strict=True)
         ]
+        self.columns_ = tuple(column for column, _, _ in learned if column.outputs)
+        kept = [(idf, found) for _, idf, found in learned if len(found)]
+        if kept:
+            self.idf_ = np.stack([idf for idf, _ in kept])
+            self.topics_ = np.vstack([found for _, found in kept])
 
-    def _sparse(self, table: Table) -> list[EncodedColumn]:
-        largest = np.asarray(abs(table.sparse).max(axis=0).todense()).ravel()
-        scales = np.where(largest > 0, largest if self.scale else 1.0, 0.0).tolist()
-        pairs = zip(table.names, scales, strict=True)
-        return [EncodedColumn(name, "sparse", scale=scale) for name, scale in pairs]
+    def _column(
+        self, name: str, kind: str, cells: Array, indicator: bool, marks: str
+    ) -> tuple[EncodedColumn, Array, Array]:
+        """Return a column, and the weights and directions of its topics."""
+        base = EncodedColumn(name, kind, indicator=indicator, marks=marks)
+        none = np.empty((0, topics.BUCKETS), dtype=np.float32)
+        if kind == "numeric":
+            return _numeric(base, cells, self.scale, self.tails), none, none
+        if kind == "date":
+            return _date(base, cells, self.scale), none, none
+        most = self.topics if kind == "text" else min(self.topics, NAME_TOPICS)
+        if kind == "nominal":
+            base = _nominal(base, cells, self.max_values)
+            if len(base.values) <= MANY:
+                return base, none, none
+        counts = topics.counted(cells)
+        idf = topics.weights(counts)
+        most = min(most, max(2, len(cells) // 5))
+        found = topics.projection(topics.weighted(counts, idf), most, SPREAD[kind])
+        return replace(base, topics=len(found)), idf, found
 
     def transform(self, X: Any) -> Any:
         """Return the rows as float64 (n_rows, n_outputs): CSR if fitted on a sparse table."""
         check_is_fitted(self, "columns_")
         table = as_table(X)
         self._same_width(X, table)
-        if all(column.kind == "sparse" for column in self.columns_):
-            return _divided(table, self.columns_)
+        if self.sparse_scale_ is not None:
+            return _divided(table, self.feature_names_in_, self.sparse_scale_)
         if table.sparse is not None:
             table = _dense_table(table, [column.name for column in self.columns_])
         table = table.select(column.name for column in self.columns_)
-        out = np.zeros((table.n_rows, sum(len(column.outputs) for column in self.columns_)))
-        start = 0
+        parts = [self._encoded(*item, table.source) for item in self._with_topics(table)]
+        return np.hstack(parts)
+
+    def _with_topics(self, table: Table) -> Iterator[tuple[EncodedColumn, Array, Array, Array]]:
+        """Yield each column with its cells and its part of the topics."""
+        at = row = 0
         for column, cells in zip(self.columns_, table.columns, strict=True):
-            stop = start + len(column.outputs)
-            _write(column, cells, out[:, start:stop], table.source)
-            start = stop
-        return out
+            idf = self.idf_[row] if column.topics else self.idf_[:0]
+            yield column, cells, idf, self.topics_[at : at + column.topics]
+            at, row = at + column.topics, row + bool(column.topics)
+
+    def _encoded(
+        self, column: EncodedColumn, cells: Array, idf: Array, found: Array, source: str
+    ) -> Array:
+        parts, holes = _ENCODERS[column.kind](column, cells, source)
+        if column.topics:
+            rows = topics.weighted(topics.counted(as_nominal(cells)), idf)
+            parts = np.hstack([parts, rows @ found.T.astype(np.float64)])
+        if column.indicator:
+            parts = np.hstack([parts, holes[:, None]])
+        return parts
 
     def _same_width(self, X: Any, table: Table) -> None:
         named = isinstance(X, Table) or hasattr(X, "columns")
@@ -157,13 +242,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns of `transform`."""
         check_is_fitted(self, "columns_")
+        if self.sparse_scale_ is not None:
+            return self.feature_names_in_[self.sparse_scale_ > 0]
         return np.array([n for column in self.columns_ for n in column.outputs], dtype=object)
 
     def unused(self, X: Any) -> tuple[str, ...]:
         """Return the columns of X that `transform` does not look at."""
         check_is_fitted(self, "columns_")
-        used = {column.name for column in self.columns_}
+        sparse = self.sparse_scale_ is not None
+        used = set(self.get_feature_names_out()) if sparse else {c.name for c in self.columns_}
         return tuple(name for name in as_table(X).names if name not in used)
+
+    def unseen(self, X: Any) -> dict[str, list[str]]:
+        """Return the values of nominal columns of X that no training row had, by column."""
+        check_is_fitted(self, "columns_")
+        table = as_table(X)
+        new: dict[str, list[str]] = {}
+        for column in self.columns_:
+            if column.kind != "nominal" or column.name not in table.names:
+                continue
+            cells = as_nominal(table.columns[table.names.index(column.name)])
+            known = {None, column.fill, *column.values}
+            if strange := sorted(set(cells.tolist()) - known) if len(known) > 2 else []:
+                new[column.name] = strange
+        return new
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -184,72 +286,165 @@ def _refuse_empty(table: Table) -> None:
         raise DataError("Found array with 0 sample(s): there are no rows to learn from.")
 
 
-def _standard(x: Array) -> tuple[float, float]:
-    # relative to the largest, so that the squares of small numbers do not vanish
-    size = float(np.abs(x).max()) or 1.0
-    shift, scale = float(np.mean(x / size)), float(np.std(x / size))
-    return shift * size, scale * size if scale > 1e-14 else 0.0
+def _indicated(table: Table) -> set[str]:
+    """Return the columns whose missing cells say something of their own."""
+    chosen: dict[bytes, str] = {}
+    for name, column in zip(table.names, table.columns, strict=True):
+        holes = scales.holes(column) if column.dtype == float else absent(column)
+        many = holes.sum() > (0.01 * len(holes) if len(holes) >= 100 else 0)
+        if many and not holes.all():
+            chosen.setdefault(np.packbits(holes).tobytes(), name)
+    return set(chosen.values())
 
 
-def _unit(x: Array) -> tuple[float, float]:
-    return float(x.min()), float(np.ptp(x))
+# --- numbers ---
 
 
-def _unscaled(x: Array) -> tuple[float, float]:
-    return 0.0, float(x.min() < x.max())
-
-
-_SCALES = {"standard": _standard, "unit": _unit, "None": _unscaled}
-
-
-def _numeric(name: str, column: Array, scale: str | None) -> EncodedColumn:
-    holes = ~(np.abs(column) <= HUGE)
+def _numeric(
+    base: EncodedColumn, column: Array, scale: str | None, tails: str | None
+) -> EncodedColumn:
+    holes = scales.holes(column)
     if holes.all():
-        return EncodedColumn(name, "numeric", scale=0.0)
+        return base
     fill = float(np.median(column[~holes]))
-    shift, width = _SCALES[str(scale)](np.where(holes, fill, column))
-    return EncodedColumn(name, "numeric", fill, bool(holes.any()), (), shift, width)
+    filled = np.where(holes, fill, column)
+    knots = scales.TAILS[str(tails)](column[~holes])
+    shift, width = scales.SCALES[str(scale)](scales.bent(filled, knots))
+    if not width:
+        return replace(base, fill=fill)
+    return replace(base, fill=fill, knots=knots, shift=(shift,), scale=(width,))
 
 
-def _nominal(name: str, column: Array, max_values: int) -> EncodedColumn:
+def _encode_numeric(column: EncodedColumn, cells: Array, source: str) -> tuple[Array, Array]:
+    cells = as_numbers(cells, column.name, source, column.marks)
+    holes = scales.holes(cells)
+    if not column.scale:
+        return np.empty((len(cells), 0)), holes
+    x = scales.bent(np.where(holes, column.fill, cells), column.knots)
+    return ((x - column.shift[0]) / column.scale[0])[:, None], holes
+
+
+# --- dates ---
+
+_DAY = 86_400
+_CIRCLES = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
+
+
+def date_parts(days: Array) -> dict[str, Array]:
+    """Return what dates (in days since 1970-01-01, a Thursday) may tell, as numbers.
+
+    Examples
+    --------
+    >>> parts = date_parts(np.array([0.25]))
+    >>> parts["year"], parts["day"], parts["weekday cos"].round(3)
+    (array([1970.]), array([1.]), array([-0.901]))
+    """
+    moments = np.floor(days * _DAY).astype("datetime64[s]")
+    months = moments.astype("datetime64[M]")
+    whole = moments.astype("datetime64[D]")
+    counted = {
+        "month": months.astype(int) % 12,
+        "weekday": (np.floor(days) + 3) % 7,  # Monday is 0
+        "hour": (days - np.floor(days)) * 24,
+    }
+    parts = {
+        "elapsed": days,
+        "year": moments.astype("datetime64[Y]").astype(float) + 1970,
+        "day": (whole - months).astype(float) + 1,
+    }
+    for name, period in _CIRCLES.items():
+        angle = 2 * np.pi * counted[name] / period
+        parts |= {f"{name} sin": np.sin(angle), f"{name} cos": np.cos(angle)}
+    return parts
+
+
+def _days(column: Array) -> Array:
+    """Return dates as days since 1970, NaN where missing."""
+    return np.where(np.isnat(column), np.nan, column.astype(np.int64) / _DAY)
+
+
+def _date(base: EncodedColumn, column: Array, scale: str | None) -> EncodedColumn:
+    days = _days(column)
+    if np.isnan(days).all():
+        return base
+    fill = float(np.nanmedian(days))
+    parts = date_parts(np.where(np.isnan(days), fill, days))
+    varying = {name: part for name, part in parts.items() if np.ptp(part) > 1e-9}
+    # on a circle all points are as far from the middle: there is nothing to scale
+    ways = {n: _round(scale) if n[-3:] in ("sin", "cos") else str(scale) for n in varying}
+    pairs = [scales.SCALES[ways[name]](part) for name, part in varying.items()]
+    shift, width = zip(*pairs, strict=True) if pairs else ((), ())
+    return replace(base, fill=fill, values=tuple(varying), shift=shift, scale=width)
+
+
+def _round(scale: str | None) -> str:
+    return "circle" if scale == "unit" else "None"
+
+
+def _encode_date(column: EncodedColumn, cells: Array, source: str) -> tuple[Array, Array]:
+    days = _days(as_dates(cells, column.name, source))
+    holes = np.isnan(days)
+    parts = date_parts(np.where(holes, column.fill, days))
+    if not column.values:
+        return np.empty((len(cells), 0)), holes
+    found = np.column_stack([parts[name] for name in column.values])
+    return (found - np.array(column.shift)) / np.array(column.scale), holes
+
+
+# --- words ---
+
+
+def _nominal(base: EncodedColumn, column: Array, max_values: int) -> EncodedColumn:
     counts = Counter(column.tolist())
-    missing = counts.pop(None, 0)
+    counts.pop(None, 0)
     ordered = sorted(counts, key=lambda value: (-counts[value], value))
     if not ordered:
-        return EncodedColumn(name, "nominal", "")
-    encoded = EncodedColumn(name, "nominal", ordered[0], missing > 0)
+        return replace(base, fill="")
     if len(ordered) == 1:
-        return encoded
-    return replace(encoded, values=tuple(sorted(ordered[:max_values])))
+        return replace(base, fill=ordered[0])
+    return replace(base, fill=ordered[0], values=tuple(sorted(ordered[:max_values])))
 
 
-def _write(column: EncodedColumn, cells: Array, out: Array, source: str) -> None:
-    """Encode the cells of one column into its part of the result."""
-    if column.kind == "nominal":
-        cells = as_nominal(cells)
-        holes = absent(cells)
-        at: dict[Any, int] = {value: j for j, value in enumerate(column.values)}
-        at[None] = at.get(column.fill, -1)
-        place = np.array([at.get(cell, -1) for cell in cells.tolist()], dtype=np.intp)
-        rows = np.flatnonzero(place >= 0)
-        out[rows, place[rows]] = 1.0
-    else:
-        cells = as_numeric(cells, column.name, source)
-        holes = ~(np.abs(cells) <= HUGE)
-        if column.scale:
-            out[:, 0] = (np.where(holes, column.fill, cells) - column.shift) / column.scale
-    if column.indicator:
-        out[:, -1] = holes
+def _encode_nominal(column: EncodedColumn, cells: Array, source: str) -> tuple[Array, Array]:
+    words = as_nominal(cells)
+    at: dict[Any, int] = {value: j for j, value in enumerate(column.values)}
+    at[None] = at.get(column.fill, -1)
+    place = np.array([at.get(cell, -1) for cell in words.tolist()], dtype=np.intp)
+    out = np.zeros((len(words), len(column.values)))
+    rows = np.flatnonzero(place >= 0)
+    out[rows, place[rows]] = 1.0
+    return out, absent(words)
 
 
-def _divided(table: Table, columns: tuple[EncodedColumn, ...]) -> Any:
-    names = [column.name for column in columns]
+def _encode_text(column: EncodedColumn, cells: Array, source: str) -> tuple[Array, Array]:
+    return np.empty((len(cells), 0)), absent(as_nominal(cells))
+
+
+_ENCODERS = {
+    "numeric": _encode_numeric,
+    "date": _encode_date,
+    "nominal": _encode_nominal,
+    "text": _encode_text,
+}
+
+
+# --- sparse tables ---
+
+
+def _largest(block: Any, scale: str | None) -> Array:
+    """Return the largest absolute value of each column (1 where it is not to be scaled)."""
+    largest = np.asarray(abs(block).max(axis=0).todense()).ravel()
+    return np.where(largest > 0, largest if scale else 1.0, 0.0)
+
+
+def _divided(table: Table, names: Array, scale: Array) -> Any:
+    kept = scale > 0
     if table.sparse is None:
         pairs = zip(table.columns, table.names, strict=True)
-        numeric = [as_numeric(cells, name, table.source) for cells, name in pairs]
+        numeric = [as_numbers(cells, name, table.source) for cells, name in pairs]
         table = replace(table, columns=(), sparse=sp.csr_matrix(np.column_stack(numeric)))
-    block = _widened(table, names).sparse
-    return sp.csr_matrix(block @ sp.diags_array([1.0 / column.scale for column in columns]))
+    block = _widened(table, names[kept].tolist()).sparse
+    return sp.csr_matrix(block @ sp.diags_array(1.0 / scale[kept]))
 
 
 def _widened(table: Table, names: list[str]) -> Table:

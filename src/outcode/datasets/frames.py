@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse as sp
 
 from outcode._checks import Array
-from outcode.datasets.cells import column_of
+from outcode.datasets.cells import are_texts, column_of
 from outcode.datasets.table import DataError, Table, distinct, from_numbers
 
 
@@ -38,5 +38,11 @@ def _from_frame(frame: Any) -> Table:
 
 def table_of(names: Iterable[str], columns: tuple[Array, ...], source: str = "") -> Table:
     """Return columns as a table, their kinds by their types."""
-    kinds = tuple("nominal" if column.dtype == object else "numeric" for column in columns)
-    return Table(tuple(names), kinds, columns, source=source)
+    return Table(tuple(names), tuple(map(_kind, columns)), columns, source=source)
+
+
+def _kind(column: Array) -> str:
+    if column.dtype == object:
+        text = are_texts(dict.fromkeys(column.tolist()), len(column))
+        return "text" if text else "nominal"
+    return "date" if column.dtype.kind == "M" else "numeric"

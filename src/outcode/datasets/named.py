@@ -21,8 +21,8 @@ from outcode._checks import Array
 from outcode.datasets.cells import objects, text_of
 from outcode.datasets.cleaning import Raw, finish
 from outcode.datasets.columns import describe
-from outcode.datasets.files import Limits
 from outcode.datasets.frames import as_table
+from outcode.datasets.sources import Limits
 from outcode.datasets.table import DataError, Dataset, Table, unknown
 
 BUNDLED = ("breast_cancer", "digits", "iris", "wine")

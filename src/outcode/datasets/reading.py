@@ -1,42 +1,52 @@
-"""Reading a file into a data set: the format by its name, the target, what is left out and why."""
+"""Reading a file into a data set: the target, the kinds, what is left out and why."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from outcode.datasets import arff, delimited, libsvm, parquet
-from outcode.datasets.cells import SAID, as_nominal
+import numpy as np
+from scipy import sparse as sp
+
 from outcode.datasets.cleaning import Raw, finish
-from outcode.datasets.files import Limits, existing, scan, unpacked
-from outcode.datasets.frames import table_of
+from outcode.datasets.sources import Limits, opened
 from outcode.datasets.table import DataError, Dataset, Table, unknown
+from outcode.datasets.targets import as_labels, guessed, in_bins, sampled
+
+if TYPE_CHECKING:
+    from outcode.datasets.readers import Found, Options
+
+DENSE_SHARE = 0.3
+DENSE_CELLS = 2_000_000
+#: Beyond so many different labels a target is looked at as a number.
+MANY_CLASSES = 20
 
 
 def read(
     path: str | os.PathLike[str],
     target: str | int | None = None,
     *,
-    drop: Iterable[str] = (),
     limits: Limits = Limits(),  # noqa: B008  # frozen
-    encoding: str | None = None,
-    delimiter: str | None = None,
+    **options: Any,
 ) -> Dataset:
-    """Read a table with the class of each row: csv, tsv, arff, libsvm (each also .gz), parquet.
+    """Read a table with the class of each row.
+
+    Delimited text, JSON, workbooks, Parquet, Feather, ARFF and LIBSVM, each also packed by gzip,
+    bzip2, xz, zstandard or as the one file of a zip archive.
 
     Parameters
     ----------
-    path : the file
-        The end of its name tells the format, else its first line does.
+    path : the file, or "-" for standard input
+        Its first bytes or the end of its name tell the format.
     target : column of the classes
-        By name, or by position from 0 (negative from the end); None is the last column.
-    drop : names of columns to leave out
+        By name, or by position from 0 (negative from the end). None is the one column with a name
+        like "class", "target" or "label", else the last.
     limits : Limits
-        What the file may hold once decompressed.
-    encoding, delimiter : of delimited text, if UTF-8 and what the first rows show are wrong
+        What the file may hold once unpacked.
+    **options : of :class:`~outcode.datasets.readers.Options`
+        ``drop``, ``keep``, ``types``, ``sample``, ``bins``, ``encoding``, ``delimiter``,
+        ``decimal``, ``thousands``, ``sheet``.
 
     Returns
     -------
@@ -48,134 +58,125 @@ def read(
     DataError
         With file, row, column, the reason and what to do.
     """
-    file = existing(path)
-    raw = _READERS[_format(file)](_Request(file, target, tuple(drop), limits, encoding, delimiter))
-    return finish(raw, limits)
+    name, found, chosen = _found(path, limits, options)
+    raw = _sparse(name, found, target, chosen) if found.sparse is not None else None
+    raw = raw or _dense(name, found, target, chosen)
+    if chosen.bins is not None:
+        raw = replace(raw, **in_bins(raw.labels, chosen.bins, raw.name, raw.target, raw.about))
+    data = finish(raw, limits)
+    return data if chosen.sample is None else sampled(data, chosen.sample)
 
 
 def read_unlabelled(
     path: str | os.PathLike[str],
     *,
     limits: Limits = Limits(),  # noqa: B008  # frozen
-    encoding: str | None = None,
-    delimiter: str | None = None,
+    **options: Any,
 ) -> Table:
-    """Read rows to predict. Delimited cells stay text: a fitted encoder knows their kinds."""
-    file = existing(path)
-    kind = _format(file)
-    if kind == "parquet":
-        return parquet.table(file, limits)
-    text = scan(file, limits, encoding)
-    if kind == "libsvm":
-        return libsvm.read(text)[0]
-    if kind == "arff":
-        return arff.read(text)
-    laid = delimited.layout(text, delimiter)
-    cells = delimited.columns(laid, text=range(len(laid.names)))
-    return table_of(laid.names, tuple(cells), text.name)
+    """Read rows to predict. Cells of text stay text: a fitted encoder knows their kinds."""
+    from outcode.datasets.kinds import as_text
+
+    name, found, _ = _found(path, limits, options)
+    if found.sparse is not None:
+        kinds = ("numeric",) * len(found.names)
+        return Table(found.names, kinds, sparse=found.sparse, source=name)
+    return as_text(found, name)
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What the user asked for."""
-
-    file: Path
-    target: str | int | None
-    drop: tuple[str, ...]
-    limits: Limits
-    encoding: str | None
-    delimiter: str | None
-
-
-_SUFFIXES = {".arff": "arff", ".parquet": "parquet", ".pq": "parquet"} | dict.fromkeys(
-    (".libsvm", ".svm", ".svmlight", ".scale", ".t"), "libsvm"
-)
-
-
-# one way to match each text, so that a hostile file costs no time
-_LIBSVM = re.compile(
-    rb"(?:#[^\n]*\n)*[^\s:,;#]+(?:[ \t]+(?:\d+|qid):[^\s:,]+)+[ \t]*(?:#[^\n]*)?(?:[\r\n]|$)"
-)
-_ARFF = re.compile(rb"(?:\s|%[^\n]*\n)*@relation\b", re.I)
-
-
-def _format(file: Path) -> str:
-    """Return the format a file's name tells, else what its first line looks like."""
-    suffix = Path(file.name.lower().removesuffix(".gz")).suffix
-    if suffix in (".csv", ".tsv"):
-        return "delimited"
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
-    with unpacked(file) as raw:
-        head = raw.read(4096)
-    if _LIBSVM.match(head):
-        return "libsvm"
-    return "arff" if _ARFF.match(head) else "delimited"
-
-
-def _delimited(request: _Request) -> Raw:
-    text = scan(request.file, request.limits, request.encoding)
-    laid = delimited.layout(text, request.delimiter)
-    if len(laid.names) == 1:
+def _found(
+    path: str | os.PathLike[str], limits: Limits, options: dict[str, Any]
+) -> tuple[str, Found, Options]:
+    """Return the file's name, what its reader found, and the options."""
+    try:
+        from outcode.datasets.readers import Options, reader_of
+    except ImportError as error:
         raise DataError(
-            f"{text.name} has one column, {laid.names[0]!r}, when it is split at "
-            f"{delimited.DELIMITERS.get(laid.delimiter, laid.delimiter)}: a table needs the class "
-            "and at least one more column. The delimiter may be another: give it (delimiter=...)."
-        )
-    at, dropped = _places(laid.names, request, text.name)
-    cells = delimited.columns(laid, skip=dropped, target=at)
-    kept = [j for j in range(len(laid.names)) if j not in dropped]
-    labels = cells.pop(kept.index(at))
-    table = table_of([laid.names[j] for j in kept if j != at], tuple(cells), text.name)
-    about = (*laid.about, *_said(laid.names, at))
-    return Raw(text.name, table, labels, laid.names[at], SAID, about)
+            f'Reading files needs the package {error.name}: pip install "outcode[app]".'
+        ) from None
+    known = Options.__dataclass_fields__
+    if wrong := [name for name in options if name not in known]:
+        raise TypeError(f"Unknown option {wrong[0]!r}: the options are {', '.join(known)}.")
+    chosen = Options(**options)
+    source = opened(path, limits)
+    if not source.data.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise DataError(f"{source.name} is empty: give a file with a header and rows.")
+    found = reader_of(source)(source, chosen)
+    return source.name, found, chosen
 
 
-def _whole(request: _Request) -> Raw:
-    """Split a table whose format tells the kinds of its columns."""
-    if _format(request.file) == "parquet":
-        table = parquet.table(request.file, request.limits)
-    else:
-        table = arff.read(scan(request.file, request.limits, request.encoding))
-    at, dropped = _places(table.names, request, table.source)
-    rest = [name for j, name in enumerate(table.names) if j != at and j not in dropped]
-    labels = as_nominal(table.columns[at])
-    mark = "null" if _format(request.file) == "parquet" else "?"
-    said = _said(table.names, at)
-    return Raw(table.source, table.select(rest), labels, table.names[at], mark, said)
+def _dense(name: str, found: Found, target: str | int | None, options: Options) -> Raw:
+    """Split what was found into the target and the columns to learn from."""
+    from outcode.datasets.kinds import as_table, labels_of, quantities
 
-
-def _sparse(request: _Request) -> Raw:
-    if request.target is not None:
+    if len(found.names) == 1:
         raise DataError(
-            f"{request.file.name}: a LIBSVM file has no column names; its target is the first "
-            "entry of each line. Leave the target out."
+            f"{name} has one column, {found.names[0]!r}: a table needs the class and at least one "
+            f"more column. {' '.join(found.about)} If another character separates the cells, give "
+            "it (delimiter=...)."
         )
-    text = scan(request.file, request.limits, request.encoding)
-    table, labels, about = libsvm.read(text)
-    out = {position(name, table.names, text.name, "column to drop") for name in request.drop}
-    if out:
-        table = table.select(name for j, name in enumerate(table.names) if j not in out)
-    return Raw(text.name, libsvm.dense_if_full(table), labels, "label", "", about)
+    at, said = (
+        guessed(found.names, found.columns)
+        if target is None
+        else (position(target, found.names, name), "")
+    )
+    kept = _kept(found.names, at, options, name)
+    labels = labels_of(found.columns[at])
+    if options.bins or len(set(labels.tolist())) > MANY_CLASSES:
+        numbers = quantities(found.columns[at], found, options)
+        labels = labels if numbers is None else as_labels(numbers)
+    rest = replace(
+        found,
+        names=tuple(found.names[j] for j in kept),
+        columns=[found.columns[j] for j in kept],
+    )
+    found.columns.clear()
+    table, about, strays = as_table(rest, options, name)
+    last = ", the last column" if at == len(found.names) - 1 and not said else ""
+    chosen = f"The target is {found.names[at]!r}{last}{said}."
+    return Raw(
+        name, table, labels, found.names[at], found.missing, (*found.about, chosen, *about),
+        (*found.findings, *strays),
+    )  # fmt: skip
 
 
-_READERS = {"delimited": _delimited, "arff": _whole, "parquet": _whole, "libsvm": _sparse}
-
-
-def _places(names: tuple[str, ...], request: _Request, source: str) -> tuple[int, frozenset[int]]:
-    at = position(request.target, names, source, "target")
-    dropped = {position(name, names, source, "column to drop") for name in request.drop}
+def _kept(names: tuple[str, ...], at: int, options: Options, source: str) -> list[int]:
+    """Return the positions of the columns to learn from."""
+    dropped = {position(name, names, source, "column to drop") for name in options.drop}
     if at in dropped:
         raise DataError(f"{source}: the target {names[at]!r} is among the columns to drop.")
-    return at, frozenset(dropped)
+    wanted = {position(name, names, source, "column to keep") for name in options.keep}
+    for name in options.types:
+        position(name, names, source, "column of a type")
+    chosen = wanted or set(range(len(names)))
+    return [j for j in range(len(names)) if j in chosen and j not in dropped and j != at]
 
 
-def position(
-    target: str | int | None, names: tuple[str, ...], source: str, kind: str = "target"
-) -> int:
-    """Return the position of a column given by name or position; None is the last."""
-    if target is None:
-        return len(names) - 1
+def _sparse(name: str, found: Found, target: str | int | None, options: Options) -> Raw:
+    if target is not None:
+        raise DataError(
+            f"{name}: a LIBSVM file has no column names; its target is the first entry of each "
+            "line. Leave the target out."
+        )
+    kept = _kept(found.names, -1, options, name)
+    names = tuple(found.names[j] for j in kept)
+    block = found.sparse if len(kept) == len(found.names) else found.sparse[:, kept]
+    table = Table(names, ("numeric",) * len(names), sparse=block, source=name)
+    labels = found.labels if found.labels is not None else np.empty(0, object)
+    return Raw(name, _dense_if_full(table), labels, "label", "", found.about)
+
+
+def _dense_if_full(table: Table) -> Table:
+    """Return the table with ordinary columns if it is small, or few of its cells are zero."""
+    cells = table.n_rows * len(table.names)
+    if cells > DENSE_CELLS and table.sparse.nnz < DENSE_SHARE * cells:
+        return table
+    return replace(
+        table, columns=tuple(sp.csr_matrix(table.sparse).toarray().T.copy()), sparse=None
+    )
+
+
+def position(target: str | int, names: tuple[str, ...], source: str, kind: str = "target") -> int:
+    """Return the position of a column given by name or position."""
     if isinstance(target, str):
         if target in names:
             return names.index(target)
@@ -188,8 +189,3 @@ def position(
             f"to {len(names) - 1}, or -1 for the last."
         )
     return place % len(names)
-
-
-def _said(names: Sequence[str], at: int) -> tuple[str, ...]:
-    last = ", the last column" if at == len(names) - 1 else ""
-    return (f"The target is {names[at]!r}{last}.",)

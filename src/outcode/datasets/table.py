@@ -6,8 +6,8 @@ import difflib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,9 +37,11 @@ class Finding:
 class Table:
     """Columns with names and kinds.
 
-    A "numeric" column is float64, NaN where a cell is missing; a "nominal" column is an object
-    array of str, None where a cell is missing. A sparse table has no ``columns`` but ``sparse``, an
-    (n_rows, n_columns) CSR matrix of numbers, none of them missing. ``source`` is named in errors.
+    A "numeric" column is float64, NaN where a cell is missing; a "date" column is datetime64[s];
+    "nominal" (categories) and "text" columns are object arrays of str, None where a cell is
+    missing. A sparse table has no ``columns`` but ``sparse``, an (n_rows, n_columns) CSR matrix of
+    numbers, none of them missing. ``source`` is named in errors; ``marks`` has the decimal and
+    thousands marks of columns that were read from text.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Table:
     columns: tuple[Array, ...] = ()
     sparse: Any = None
     source: str = field(default="", compare=False)
+    marks: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         widths = {len(self.names), len(self.kinds), self._width}
@@ -84,29 +87,47 @@ class Table:
     def take(self, rows: Array) -> Table:
         """Return the table of some rows: indices, or a mask."""
         if self.sparse is not None:
-            return Table(self.names, self.kinds, sparse=self.sparse[rows], source=self.source)
-        columns = tuple(column[rows] for column in self.columns)
-        return Table(self.names, self.kinds, columns, source=self.source)
+            return replace(self, sparse=self.sparse[rows])
+        return replace(self, columns=tuple(column[rows] for column in self.columns))
 
     def select(self, names: Iterable[str]) -> Table:
         """Return the columns of these names in this order; one that is missing is a DataError."""
         at = {name: j for j, name in enumerate(self.names)}
         wanted = tuple(names)
-        order = [at[name] if name in at else self._absent(name) for name in wanted]
+        if lacking := [name for name in wanted if name not in at]:
+            raise self._lacks(lacking)
+        order = [at[name] for name in wanted]
         kinds = tuple(self.kinds[j] for j in order)
         if self.sparse is not None:
-            return Table(wanted, kinds, sparse=self.sparse[:, order], source=self.source)
-        return Table(wanted, kinds, tuple(self.columns[j] for j in order), source=self.source)
+            return replace(self, names=wanted, kinds=kinds, sparse=self.sparse[:, order])
+        columns = tuple(self.columns[j] for j in order)
+        return replace(self, names=wanted, kinds=kinds, columns=columns)
 
-    def _absent(self, name: str) -> int:
-        raise unknown(name, self.names, "column", self.source)
+    def without(self, names: Iterable[str]) -> Table:
+        """Return the table without the columns of these names."""
+        out = set(names)
+        return self.select(name for name in self.names if name not in out) if out else self
+
+    def _lacks(self, names: list[str]) -> DataError:
+        """Return the error that names the missing columns, and those they may be here."""
+        known = [name for name in self.names if len(self.names) <= 1000 or name]
+        pairs = [(name, difflib.get_close_matches(name, known, n=1)) for name in names[:5]]
+        near = ", ".join(f"{found[0]!r} for {name!r}" for name, found in pairs if found)
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        count = "Column" if len(names) == 1 else f"{len(names)} columns:"
+        verb = "is" if len(names) == 1 else "are"
+        shown = ", ".join(map(repr, known[:10])) + (", ..." if len(known) > 10 else "")
+        return DataError(
+            f"{prefix(self.source)}{count} {', '.join(map(repr, names[:5]))}{more} {verb} missing."
+            f"{f' Did you mean {near}?' if near else ''} The columns are {shown}."
+        )
 
 
 def absent(column: Array) -> Array:
     """Return the mask of the missing cells of a column."""
     if column.dtype == object:
         return np.array([cell is None for cell in column.tolist()], dtype=bool)
-    return np.isnan(column)
+    return np.isnan(column)  # NaT, too
 
 
 def distinct(names: tuple[str, ...], source: str = "") -> None:
@@ -180,15 +201,15 @@ class Dataset:
     def _encoded(self) -> tuple[Any, tuple[str, ...]]:
         if self.table.sparse is not None:
             return self.table.sparse, self.table.names
-        pairs = list(zip(self.table.names, self.table.columns, strict=True))
-        parts = [_whole(name, column) for name, column in pairs]
+        triples = zip(self.table.names, self.table.kinds, self.table.columns, strict=True)
+        parts = [_whole(name, kind, column) for name, kind, column in triples]
         return np.hstack([part for part, _ in parts]), tuple(n for _, names in parts for n in names)
 
     @property
     def X(self) -> Any:  # noqa: N802  # the papers' letter
         """All rows as numbers, at once: nominal columns one-hot (missing is a value of its own),
-        missing numbers the median of the column. To learn from some rows and predict others, fit a
-        :class:`TableEncoder` on the first.
+        missing numbers the median of the column, dates and text as :class:`TableEncoder` has them.
+        To learn from some rows and predict others, fit a :class:`TableEncoder` on the first.
         """
         return self._encoded[0]
 
@@ -198,8 +219,14 @@ class Dataset:
         return self._encoded[1]
 
 
-def _whole(name: str, column: Array) -> tuple[Array, list[str]]:
+def _whole(name: str, kind: str, column: Array) -> tuple[Array, list[str]]:
     """Return a column as numbers, with their names."""
+    if kind in ("date", "text"):
+        from outcode.datasets.encoding import TableEncoder
+
+        encoder = TableEncoder(scale=None).fit(Table((name,), (kind,), (column,)))
+        table = Table((name,), (kind,), (column,))
+        return encoder.transform(table), list(encoder.get_feature_names_out())
     if column.dtype == object:
         cells = np.array(["" if cell is None else cell for cell in column])
         values = np.unique(cells)
@@ -240,6 +267,8 @@ def content_hash(table: Table, y: Array) -> str:
 def _column_bytes(column: Array) -> bytes:
     if column.dtype == object:
         return _json(column.tolist())
+    if column.dtype.kind == "M":
+        return column.astype("<i8").tobytes()
     # one NaN and one zero: their bits differ between platforms and parsers
     return np.where(np.isnan(column), np.nan, column + 0.0).astype("<f8").tobytes()
 

@@ -16,7 +16,7 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from outcode._checks import Array, lookup, warn
-from outcode.decoders.common import Decoder
+from outcode.decoders.common import Decoder, row_blocks
 from outcode.dichotomies import separation
 from outcode.parallel import single_blas
 from outcode.saved import Number, reals
@@ -312,10 +312,15 @@ class Likelihood(Sigmoids):
         return super().fit(training)
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        z = self.exponents(margins)
         plus, minus = (self.code_ > 0).astype(np.float64), (self.code_ < 0).astype(np.float64)
+        out = np.empty((len(margins), len(self.code_)))
         with single_blas():
-            return -(np.logaddexp(0.0, z) @ plus.T + np.logaddexp(0.0, -z) @ minus.T)
+            for batch in row_blocks(margins):
+                z = self.exponents(margins[batch])
+                both = np.log1p(np.exp(-np.abs(z)))  # log(1 + e^z) = max(z, 0) + this
+                out[batch] = (np.maximum(z, 0.0) + both) @ plus.T
+                out[batch] += (np.maximum(-z, 0.0) + both) @ minus.T
+        return -out
 
     def log_proba(self, margins: Array, X: Any = None) -> Array:
         scores = self.scores(margins, X)

@@ -3,11 +3,12 @@
 Names of classes and methods are drawn as they stand: "$x$" is no formula here.
 """
 
-from outcode.displays.choices import BoundPathDisplay, CriticalDifferenceDisplay, Path
-from outcode.displays.coding import BitErrorDisplay, CodeDisplay, ColumnDisplay
+from outcode.displays.codes import BitErrorDisplay, CodeDisplay, ColumnDisplay
 from outcode.displays.common import Display
-from outcode.displays.quality import ConfusionDisplay, ReliabilityDisplay
+from outcode.displays.comparison import BoundPathDisplay, CriticalDifferenceDisplay
+from outcode.displays.predictions import ConfusionDisplay, ReliabilityDisplay
 from outcode.displays.relations import RelationDisplay
+from outcode.results import Path
 
 __all__ = [
     "BitErrorDisplay",

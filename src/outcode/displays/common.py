@@ -7,7 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from outcode import results
 from outcode._checks import Array, lookup
+from outcode.capabilities import HasCode, HasSteps, can
 
 BLUE, ORANGE, GREY, DARK = "#2b6cb0", "#dd6b20", "#cbd5e0", "#2d3748"
 #: Characters of a label that are shown.
@@ -119,7 +121,7 @@ def open_sides(ax: Any) -> None:
 def unwrapped(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     """Return the classifier inside of searches and pipelines, and the rows as it takes them."""
     estimator = getattr(estimator, "best_estimator_", estimator)
-    if hasattr(estimator, "steps"):
+    if can(estimator, HasSteps):
         X = X if X is None else estimator[:-1].transform(X)
         return unwrapped(estimator[-1], X)
     return estimator, X
@@ -128,7 +130,7 @@ def unwrapped(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 def with_code(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     """Return a fitted classifier that has a code, and its rows."""
     clf, X = unwrapped(estimator, X)
-    if not hasattr(clf, "code_"):
+    if not can(clf, HasCode):
         raise ValueError(
             f"{type(clf).__name__} has no code_: give a fitted OutputCodeClassifier, or a search "
             f"or pipeline that holds one."
@@ -150,10 +152,10 @@ def class_names(estimator: Any) -> tuple[str, ...]:
 
 
 def wrong_columns(estimator: Any, X: Any, y: Any) -> tuple[Array, Array]:
-    """Return which columns use each row, and which of these are wrong; a margin of 0 is wrong."""
+    """Return the targets of the rows, and which columns are wrong on them."""
     clf, rows = with_code(estimator, X)
     targets = clf.code_[class_indices(y, clf.classes_)]
-    return targets != 0, (clf.margins(rows) * targets <= 0) & (targets != 0)
+    return targets, results.wrong_columns(clf.margins(rows), targets)
 
 
 # --- records ---

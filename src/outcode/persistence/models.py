@@ -12,16 +12,21 @@ from sklearn.preprocessing import StandardScaler
 
 from outcode import classifier, codes, decoders, kernels, losses, machines
 from outcode.datasets import EncodedColumn, TableEncoder
+from outcode.datasets.encoding import COLUMN_KINDS
+from outcode.datasets.topics import BUCKETS
 from outcode.decoders import coupling
 from outcode.machines.class_kernels import CLASS_KERNELS, EXTENSIONS
+from outcode.machines.nystrom import LOSSES as NYSTROM_LOSSES
 from outcode.persistence.tree import Check, Element, Tree
 from outcode.saved import (
     Number,
+    Numbers,
     Optional,
     Part,
     Parts,
     Place,
     Strings,
+    Whole,
     Word,
     reals,
     set_attributes,
@@ -35,10 +40,10 @@ class Columns:
     """How each column of a table becomes numbers."""
 
     def write(self, value: Any, place: Place) -> list[dict[str, Any]]:
-        return [{**asdict(column), "values": list(column.values)} for column in value]
+        return [{k: _plain(v) for k, v in asdict(column).items()} for column in value]
 
     def read(self, item: Any, place: Place) -> tuple[EncodedColumn, ...]:
-        if not isinstance(item, list) or not 1 <= len(item) <= place.sizes["n_features"]:
+        if not isinstance(item, list) or len(item) > place.sizes["n_features"]:
             raise place.fault("not a list of some of the columns")
         columns = tuple(self._column(one, place) for one in item)
         if len({column.name for column in columns}) < len(columns):
@@ -47,18 +52,46 @@ class Columns:
 
     def _column(self, item: Any, place: Place) -> EncodedColumn:
         f = place.fields(item, *(one.name for one in fields(EncodedColumn)))
+        kind = Word(COLUMN_KINDS).read(f["kind"], place)
+        words = kind in ("nominal", "text")
         values = Strings("").read(f["values"], place.within()).tolist()
-        kind = Word(("numeric", "nominal", "sparse")).read(f["kind"], place)
-        fill = f["fill"] if kind == "nominal" else Number().read(f["fill"], place)
-        shift, scale = (Number().read(f[name], place) for name in ("shift", "scale"))
-        if not all(isinstance(v, str) for v in (f["name"], fill if kind == "nominal" else "")):
-            raise place.fault("names and values of a nominal column are text")
+        fill = f["fill"] if words else Number().read(f["fill"], place)
+        texts = (f["name"], f["marks"], fill if kind == "nominal" else "")
+        if not all(isinstance(text, str) for text in texts):
+            raise place.fault("names, marks and values of a nominal column are text")
         if not isinstance(f["indicator"], bool) or len(set(values)) < len(values):
             raise place.fault("an indicator is true or false, the values of a column are distinct")
-        column = EncodedColumn(f["name"], kind, fill, f["indicator"], (*values,), shift, scale)
-        if not column.outputs:
-            raise place.fault("a column is left without numbers")
+        shift, scale, knots = (self._numbers(f[n], place) for n in ("shift", "scale", "knots"))
+        column = EncodedColumn(
+            f["name"], kind, fill, f["indicator"], (*values,), shift, scale, knots,
+            Whole().read(f["topics"], place), f["marks"],
+        )  # fmt: skip
+        if not column.outputs or not column.consistent:
+            raise place.fault("a column is left without numbers, or has too many")
         return column
+
+    def _numbers(self, items: Any, place: Place) -> tuple[float, ...]:
+        if not isinstance(items, list):
+            raise place.fault("not a list of numbers")
+        return tuple(Number().read(one, place) for one in items)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _encoder(encoder: Any, values: dict[str, Any]) -> None:
+    """Put an encoder together whose topics and columns agree."""
+    set_attributes(encoder, values)
+    encoder.sparse_scale_ = values["sparse_scale_"]
+    counts = [column.topics for column in encoder.columns_ if column.topics]
+    shapes = (len(counts), BUCKETS), (sum(counts), BUCKETS)
+    if (encoder.idf_.shape, encoder.topics_.shape) != shapes:
+        raise ValueError("the columns have other topics than the encoder")
+    if bool(encoder.columns_) == (encoder.sparse_scale_ is not None):
+        raise ValueError("an encoder has columns, or the scales of a sparse table")
+    if not len(encoder.get_feature_names_out()):
+        raise ValueError("an encoder is left without numbers")
 
 
 # --- pipelines and encoders ---
@@ -98,7 +131,18 @@ FOREIGN = [
         unpack=_pipeline,
         bare=True,
     ),
-    Element(TableEncoder, "encoder", {**INPUT, "columns_": Columns()}),
+    Element(
+        TableEncoder,
+        "encoder",
+        {
+            **INPUT,
+            "columns_": Columns(),
+            "idf_": Numbers(("n_embedded", "n_buckets"), np.float32, 0.0),
+            "topics_": Numbers(("n_topics", "n_buckets"), np.float32),
+            "sparse_scale_": Optional(reals("n_features", low=0.0)),
+        },
+        unpack=_encoder,
+    ),
     Element(
         StandardScaler,
         "encoder",
@@ -165,7 +209,7 @@ NUMBERS = (np.ndarray, list, tuple)
 
 PARAMETERS: dict[str, Check] = {
     "kernel": _kernel,
-    "gamma": _number(0, "scale", "auto"),
+    "gamma": _number(0, "scale", "auto", "loo"),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
     "C": _number(0),
@@ -187,7 +231,7 @@ PARAMETERS: dict[str, Check] = {
     "machine": _given(machines.Machine, *machines.MACHINES),
     "decoder": _given(decoders.Decoder, None, *decoders.DECODERS),
     "folds": _count(2, None),
-    "loss": _word(*losses.LOSSES),
+    "loss": _word(*losses.LOSSES, *NYSTROM_LOSSES),
     "targets": _word("smoothed", "hard"),
     "invalid": _word("renormalise", "uniform"),
     "temperature": lambda value: value is None or isinstance(value, bool | float),
@@ -206,6 +250,8 @@ PARAMETERS: dict[str, Check] = {
     "n_draws": _count(1),
     "scale": _given((), None, "standard", "unit"),
     "max_values": _count(1),
+    "topics": _count(0),
+    "tails": _given((), None, "log", "quantile"),
     "with_mean": _given(bool),
     "with_std": _given(bool),
     "copy": _given(bool),

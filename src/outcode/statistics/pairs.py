@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ class Pair:
     ``leader`` which is ahead in these data (None when they are level); ``p_value`` is two-sided,
     ``p_holm`` the same corrected for all pairs of the call; ``significant`` says that ``p_holm``
     is at or below the level asked for; ``least_p`` is the smallest p value that so many rows can
-    give.
+    give; ``interval`` is the advantage's, where the test has one.
     """
 
     first: str
@@ -31,6 +32,7 @@ class Pair:
     p_value: float
     p_holm: float = 1.0
     least_p: float = 0.0
+    interval: tuple[float, float] | None = None
     significant: bool = False
     sentence: str = ""
 
@@ -48,6 +50,103 @@ class Pair:
 
 
 P = TypeVar("P", bound=Pair)
+
+#: Differences up to this are practically none, in the table's units.
+ROPE = 0.01
+#: A practical verdict needs this probability.
+SURE = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesianPair:
+    """Posterior probabilities of one pair: they sum to 1.
+
+    ``p_first`` and ``p_second`` say that the first or the second is better by more than ``rope``,
+    ``p_rope`` that neither is; ``theta`` (3,) are the posterior means of the same three regions'
+    shares, where the test has them.
+    """
+
+    first: str
+    second: str
+    p_first: float
+    p_rope: float
+    p_second: float
+    rope: float
+    scope: str
+    theta: Array | None = None
+
+    @property
+    def better(self) -> str | None:
+        """The method that is practically better, None when that is not sure."""
+        sides = (self.first, self.p_first), (self.second, self.p_second)
+        return next((name for name, p in sides if p >= SURE), None)
+
+    @property
+    def equal(self) -> bool:
+        """Whether both are practically equal; when neither this nor ``better``, nothing is sure."""
+        return self.p_rope >= SURE
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and the three probabilities, in words."""
+        if self.better is not None:
+            other = self.second if self.better == self.first else self.first
+            tell = f"{self.better} is practically better than {other}"
+        elif self.equal:
+            tell = f"{self.first} and {self.second} are practically equal"
+        else:
+            tell = f"Nothing is sure about {self.first} and {self.second}"
+        return (
+            f"{tell} on {self.scope} (probability {_share(self.p_first)} that {self.first} is "
+            f"better by more than {self.rope:g}, {_share(self.p_second)} that {self.second} is, "
+            f"{_share(self.p_rope)} that neither)."
+        )
+
+    @property
+    def brief(self) -> str:
+        """The verdict in a clause."""
+        if self.better is not None:
+            p = max(self.p_first, self.p_second)
+            return (
+                f"{self.better} is better by more than {self.rope:g} with probability {_chance(p)}"
+            )
+        if self.equal:
+            return f"they are equal within {self.rope:g} with probability {_chance(self.p_rope)}"
+        apart = _chance(1 - self.p_rope)
+        return f"the probability that they differ by more than {self.rope:g} is {apart}"
+
+
+@dataclass(frozen=True)
+class BayesianPairs:
+    """Posterior probabilities of all pairs asked for; ``left_out`` are rows with a missing cell."""
+
+    pairs: tuple[BayesianPair, ...]
+    rope: float
+    left_out: tuple[int, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A test as a report runs it.
+
+    ``unit`` says what a row of its table is: "folds", "data sets" or "test rows". ``role`` says
+    what ``test(table, names, ...)`` returns beside a ``sentence``: "pairs" of p values, of which
+    the first test of a unit decides; "practical" pairs of posterior probabilities; or nothing more
+    ("overall"). It needs ``least`` rows.
+    """
+
+    label: str
+    unit: str
+    role: str
+    test: Callable[..., Any]
+    least: int = 2
+
+    def run(self, table: Any, names: Sequence[str], **setting: Any) -> Any:
+        """Run the test with what it takes of ``control``, ``test_train_ratio`` and
+        ``lower_is_better``."""
+        taken = inspect.signature(self.test).parameters
+        return self.test(table, names, **{k: v for k, v in setting.items() if k in taken})
 
 
 def holm(p_values: Any) -> Array:
@@ -95,7 +194,7 @@ def compare(
 
 
 def summary(pairs: Sequence[Pair], table: Table, alpha: float) -> str:
-    """Return one sentence about all pairs: how many can be told apart, and the clearest."""
+    """Return one sentence about all pairs: how many differ significantly, and the clearest."""
     clearest = min(pairs, key=lambda pair: pair.p_holm)
     if len(pairs) == 1:
         return clearest.sentence
@@ -103,9 +202,9 @@ def summary(pairs: Sequence[Pair], table: Table, alpha: float) -> str:
     found = sum(pair.significant for pair in pairs)
     if not found:
         few = _too_few(clearest, alpha, len(pairs))
-        tell = f"None of the {len(pairs)} pairs can be told apart with {table.scope}{few}"
+        tell = f"None of the {len(pairs)} pairs differs significantly on {table.scope}{few}"
         return f"{tell} (smallest {p} after Holm)."
-    tell = f"{found} of the {len(pairs)} pairs can be told apart with {table.scope}"
+    tell = f"{found} of the {len(pairs)} pairs differ significantly on {table.scope}"
     clear = f"most clearly {clearest.leader} as better than {clearest.other}"
     return f"{tell}, {clear} ({p} after Holm; {clearest.size})."
 
@@ -122,13 +221,38 @@ def _judged(pair: P, p_holm: float, alpha: float, scope: str, n_pairs: int) -> P
     significant = p_holm <= alpha and pair.leader is not None
     p = p_words(p_holm, alpha) + (" after Holm" if n_pairs > 1 else "")
     if significant:
-        verdict = f"{pair.leader} is better than {pair.other} with {scope}"
+        verdict = f"{pair.leader} is better than {pair.other} on {scope}"
     else:
         few = _too_few(pair, alpha, n_pairs)
-        verdict = f"{pair.first} and {pair.second} cannot be told apart with {scope}{few}"
+        verdict = f"{pair.first} and {pair.second} are not significantly different on {scope}{few}"
     sentence = f"{verdict} ({p}; {pair.size})."
     return replace(pair, p_holm=p_holm, significant=significant, sentence=sentence)
 
 
+def _share(probability: float) -> str:
+    """Return a share of the draws in words: no draw is no proof that it cannot be."""
+    if probability < 0.001:
+        return "below 0.001"
+    return f"{probability:.3f}" if probability <= 0.999 else "above 0.999"
+
+
+def _chance(p: float) -> str:
+    return "above 0.99" if p > 0.99 else "below 0.01" if p < 0.01 else f"{p:.2f}"
+
+
+def bayesian_summary(pairs: Sequence[BayesianPair], scope: str) -> str:
+    """Return one sentence about all pairs."""
+    if len(pairs) == 1:
+        return pairs[0].sentence
+    better, equal = sum(p.better is not None for p in pairs), sum(p.equal for p in pairs)
+    return (
+        f"Among the {len(pairs)} pairs with {scope}: a practically better method in "
+        f"{better}, practical equality in {equal}, nothing sure in {len(pairs) - better - equal} "
+        f"(a verdict needs probability {SURE:g})."
+    )
+
+
 def _too_few(pair: Pair, alpha: float, n_pairs: int) -> str:
-    return ", too few to tell any pair apart" if pair.least_p * n_pairs > alpha else ""
+    return (
+        ", too few for any pair to differ significantly" if pair.least_p * n_pairs > alpha else ""
+    )

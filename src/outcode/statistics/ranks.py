@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from outcode._checks import Array
-from outcode.statistics.pairs import p_words
+from outcode.statistics.pairs import Comparison, p_words
 from outcode.statistics.table import Table, level, read
 
 #: Average ranks closer than this are equal: what differs beyond is rounding.
@@ -57,7 +57,7 @@ class Nemenyi:
 
     ``q`` is the critical value (Studentized range / sqrt 2); ``p_values`` (n_methods, n_methods),
     corrected for all pairs; ``significant`` the same shape; ``groups`` the largest sets of two or
-    more methods, best first, of which no two can be told apart.
+    more methods, best first, of which no two differ significantly.
     """
 
     critical_difference: float
@@ -123,7 +123,7 @@ def friedman(
     --------
     >>> errors = [[0.1, 0.2], [0.2, 0.3], [0.1, 0.3], [0.3, 0.2], [0.0, 0.1], [0.2, 0.4]]
     >>> print(friedman(errors, ["A", "B"]).sentence)
-    The 2 methods cannot be told apart with these 6 data sets (F_F = 4, p = 0.1; average \
+    The 2 methods are not significantly different on these 6 data sets (F_F = 4, p = 0.1; average \
 ranks, best to worst, go from A's 1.17 to B's 1.83).
     """
     alpha = level(alpha)
@@ -146,7 +146,7 @@ ranks, best to worst, go from A's 1.17 to B's 1.83).
 def nemenyi(
     errors: Any, names: Sequence[str], *, alpha: float = 0.05, lower_is_better: bool = True
 ) -> Nemenyi:
-    """Tell methods apart whose average ranks differ by the critical difference or more.
+    """Name methods as different whose average ranks differ by the critical difference or more.
 
         CD = q_alpha sqrt(k (k + 1) / (6 N)),
 
@@ -184,6 +184,15 @@ def nemenyi(
         ranks=ranked,
         sentence=_nemenyi_sentence(ranked, significant, table.scope, q * unit, alpha),
     )
+
+
+def mean_ranks(losses: Array) -> Array:
+    """Return the average rank of each column, lower is better, values equal to 12 digits tied.
+
+    >>> mean_ranks(np.array([[0.1, 0.2, 0.2]])).tolist()
+    [1.0, 2.5, 2.5]
+    """
+    return np.asarray(stats.rankdata(losses.round(12), axis=1).mean(axis=0))
 
 
 def _ranked(table: Table) -> AverageRanks:
@@ -264,9 +273,9 @@ def _holders(names: Sequence[str], average: Array, rank: float) -> str:
 
 
 def _friedman_sentence(ranked: AverageRanks, scope: str, F: float, p: float, alpha: float) -> str:
-    verdict = "differ" if p <= alpha else "cannot be told apart"
+    verdict = "differ" if p <= alpha else "are not significantly different"
     numbers = f"F_F = {F:.3g}, {p_words(p, alpha)}; {_span(ranked.names, ranked.average)}"
-    return f"The {len(ranked.names)} methods {verdict} with {scope} ({numbers})."
+    return f"The {len(ranked.names)} methods {verdict} on {scope} ({numbers})."
 
 
 def _nemenyi_sentence(
@@ -278,12 +287,17 @@ def _nemenyi_sentence(
         f"critical difference {difference:.3g} at level {alpha:g}",
     )
     if not found:
-        return f"No two methods can be told apart with {scope} ({bar}; {span})."
+        return f"No two methods differ significantly on {scope} ({bar}; {span})."
     best = int(ranked.average.argmin())
     beaten = ", ".join(
         name for name, apart in zip(ranked.names, significant[best], strict=True) if apart
     )
     return (
-        f"{found} of the {k * (k - 1) // 2} pairs can be told apart with {scope}, "
+        f"{found} of the {k * (k - 1) // 2} pairs differ significantly on {scope}, "
         f"among them {ranked.names[best]} as better than {beaten} ({bar}; {span})."
     )
+
+
+TESTS = (
+    Comparison("Friedman's test with Iman and Davenport's F", "data sets", "overall", friedman),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from outcode.statistics.pairs import Pair, compare, summary
+from outcode.statistics.pairs import Comparison, Pair, compare, summary
 from outcode.statistics.table import Table, level, read
 
 #: With fewer rows that only one of the two gets wrong, the p value is binomial; else chi2's.
@@ -22,7 +23,8 @@ class McNemarPair(Pair):
 
     ``only_first`` and ``only_second`` count the rows that only that method gets wrong; ``chi2`` is
     the statistic with the continuity correction; ``exact`` says that ``p_value`` is binomial
-    instead. ``advantage`` is the second's error rate less the first's.
+    instead. ``advantage`` is the second's error rate less the first's; ``interval`` its normal 95%
+    interval, not corrected for the number of pairs.
     """
 
     only_first: int
@@ -77,7 +79,7 @@ def mcnemar(
     --------
     >>> wrong = [[True, False]] * 1 + [[False, True]] * 9 + [[False, False]] * 90
     >>> print(mcnemar(wrong, ["A", "B"]).sentence)
-    A is better than B with these 100 test rows (p = 0.021; rows only A gets wrong: 1, \
+    A is better than B on these 100 test rows (p = 0.021; rows only A gets wrong: 1, \
 only B: 9; error rates differ by 0.08).
     """
     alpha = level(alpha)
@@ -86,6 +88,15 @@ only B: 9; error rates differ by 0.08).
         raise ValueError("McNemar's test takes True (wrong) and False (right) per row and method.")
     pairs = compare(table, control, alpha, _mcnemar_pair)
     return McNemar(pairs, alpha, table.left_out, summary(pairs, table, alpha))
+
+
+def beats_rate(wrong: int, n: int, rate: float, alpha: float = 0.01) -> bool:
+    """Return whether so few wrong rows of n show an error below a rate, by the binomial test.
+
+    >>> beats_rate(30, 100, 0.5), beats_rate(45, 100, 0.5)
+    (True, False)
+    """
+    return bool(stats.binom.cdf(wrong, n, rate) <= level(alpha))
 
 
 def _mcnemar_pair(table: Table, first: int, second: int) -> McNemarPair:
@@ -105,8 +116,23 @@ def _mcnemar_pair(table: Table, first: int, second: int) -> McNemarPair:
         only_second=only_second,
         chi2=chi2,
         exact=exact,
+        interval=_paired_interval(float(advantage.mean()), discordant, len(advantage)),
     )
+
+
+def _paired_interval(advantage: float, discordant: int, n: int) -> tuple[float, float]:
+    """Return the normal interval of the difference of two error rates on the same n rows."""
+    width = 1.96 * math.sqrt(max(0.0, discordant / n - advantage**2) / n)
+    return advantage - width, advantage + width
 
 
 def _binomial_p(successes: int, trials: int) -> float:
     return float(stats.binomtest(successes, trials).pvalue) if trials else 1.0
+
+
+TESTS = (
+    Comparison(
+        "McNemar's test over the rows of the one test set, with Holm's correction",
+        *("test rows", "pairs", mcnemar),
+    ),
+)

@@ -13,7 +13,17 @@ from scipy import stats
 from sklearn.utils import check_random_state, gen_batches
 
 from outcode._checks import Array
-from outcode.statistics.pairs import Pair, chosen, compare, summary
+from outcode.statistics.pairs import (
+    ROPE,
+    BayesianPair,
+    BayesianPairs,
+    Comparison,
+    Pair,
+    bayesian_summary,
+    chosen,
+    compare,
+    summary,
+)
 from outcode.statistics.table import Table, level, read
 
 #: Up to so many data sets Wilcoxon's p value is exact; beyond, normal.
@@ -22,8 +32,6 @@ EXACT = 100
 DRAWS = 50_000
 #: Weight of the prior's one pseudo-observation, which says "no difference" ([BCDZ17]).
 PRIOR = 0.5
-#: A verdict needs this probability.
-SURE = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,37 +65,6 @@ class Wilcoxon:
 
     pairs: tuple[WilcoxonPair, ...]
     alpha: float
-    left_out: tuple[int, ...]
-    sentence: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class BayesianPair:
-    """Posterior probabilities of one pair: they sum to 1.
-
-    ``p_first`` and ``p_second`` say that the first or the second is practically better, ``p_rope``
-    that they are practically equal; ``theta`` (3,) are the posterior means of the same three
-    regions' shares. ``better`` is a method's name, or None; ``equal`` says that both are
-    practically equal; when neither holds, nothing is sure.
-    """
-
-    first: str
-    second: str
-    p_first: float
-    p_rope: float
-    p_second: float
-    theta: Array
-    better: str | None
-    equal: bool
-    sentence: str
-
-
-@dataclass(frozen=True)
-class BayesianSignedRank:
-    """Bayesian signed-rank tests of all pairs asked for."""
-
-    pairs: tuple[BayesianPair, ...]
-    rope: float
     left_out: tuple[int, ...]
     sentence: str
 
@@ -126,7 +103,7 @@ def wilcoxon(
     --------
     >>> errors = [[0.10, 0.13], [0.20, 0.22], [0.15, 0.16], [0.30, 0.35], [0.05, 0.11], [0.2, 0.24]]
     >>> print(wilcoxon(errors, ["A", "B"]).sentence)
-    A is better than B with these 6 data sets (p = 0.031; A better on 6, B on 0; typical \
+    A is better than B on these 6 data sets (p = 0.031; A better on 6, B on 0; typical \
 difference 0.035).
     """
     alpha = level(alpha)
@@ -140,10 +117,10 @@ def bayesian_signed_rank(
     names: Sequence[str],
     *,
     control: str | None = None,
-    rope: float = 0.01,
+    rope: float = ROPE,
     lower_is_better: bool = True,
     random_state: Any = 0,
-) -> BayesianSignedRank:
+) -> BayesianPairs:
     """Return how probable it is that one method is practically better than another, or equal.
 
     The differences z_1..z_N of two methods, with z_0 = 0 of weight s = 1/2 as the prior, have
@@ -182,7 +159,8 @@ def bayesian_signed_rank(
         _bayesian_pair(table, i, j, rope, np.random.default_rng(seed))
         for i, j in chosen(table.names, control)
     )
-    return BayesianSignedRank(pairs, float(rope), table.left_out, _bayesian_summary(pairs, table))
+    sentence = bayesian_summary(pairs, table.scope)
+    return BayesianPairs(pairs, float(rope), table.left_out, sentence)
 
 
 def _wilcoxon_pair(table: Table, first: int, second: int) -> WilcoxonPair:
@@ -251,19 +229,15 @@ def _bayesian_pair(
     table: Table, first: int, second: int, rope: float, rng: np.random.Generator
 ) -> BayesianPair:
     won, theta = _posterior(table.advantage(first, second), rope + table.rounding, rng)
-    names = table.names[first], table.names[second]
-    better = next((n for n, p in zip(names, won[[0, 2]], strict=True) if p >= SURE), None)
-    equal = bool(won[1] >= SURE)
     return BayesianPair(
-        first=names[0],
-        second=names[1],
+        first=table.names[first],
+        second=table.names[second],
         p_first=float(won[0]),
         p_rope=float(won[1]),
         p_second=float(won[2]),
+        rope=rope,
+        scope=table.scope,
         theta=theta,
-        better=better,
-        equal=equal,
-        sentence=_bayesian_sentence(names, won, better, rope, table.scope),
     )
 
 
@@ -289,35 +263,14 @@ def _dirichlet(n_draws: int, n: int, rng: np.random.Generator) -> Array:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def _bayesian_sentence(
-    names: tuple[str, str], won: Array, better: str | None, rope: float, scope: str
-) -> str:
-    first, second = names
-    if better is not None:
-        tell = f"{better} is practically better than {second if better == first else first}"
-    elif won[1] >= SURE:
-        tell = f"{first} and {second} are practically equal"
-    else:
-        tell = f"Nothing is sure about {first} and {second}"
-    return (
-        f"{tell} with {scope} (probability {_share(won[0])} that {first} is better by more than "
-        f"{rope:g}, {_share(won[2])} that {second} is, {_share(won[1])} that neither)."
-    )
-
-
-def _share(probability: float) -> str:
-    """Return a share of the draws in words: no draw is no proof that it cannot be."""
-    if probability < 0.001:
-        return "below 0.001"
-    return f"{probability:.3f}" if probability <= 0.999 else "above 0.999"
-
-
-def _bayesian_summary(pairs: Sequence[BayesianPair], table: Table) -> str:
-    if len(pairs) == 1:
-        return pairs[0].sentence
-    better, equal = sum(p.better is not None for p in pairs), sum(p.equal for p in pairs)
-    return (
-        f"Among the {len(pairs)} pairs with {table.scope}: a practically better method in "
-        f"{better}, practical equality in {equal}, nothing sure in {len(pairs) - better - equal} "
-        f"(a verdict needs probability {SURE:g})."
-    )
+TESTS = (
+    Comparison(
+        "Wilcoxon's signed-rank test over the data sets, with Holm's correction",
+        *("data sets", "pairs", wilcoxon),
+    ),
+    Comparison(
+        "the Bayesian signed-rank test",
+        *("data sets", "practical", bayesian_signed_rank),
+        least=5,  # with fewer data sets the prior weighs too much
+    ),
+)

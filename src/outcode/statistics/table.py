@@ -66,6 +66,25 @@ def read(
     return Table(values[complete], names, left_out, unit, lower_is_better)
 
 
+def complete(values: Array, names: Sequence[str]) -> tuple[Array, list[str], list[str]]:
+    """Return the rows that all kept methods have, these methods' names, and the others'.
+
+    The method that misses most rows is left out until at least half of the rows (and two of them)
+    are complete.
+    """
+    kept = list(range(len(names)))
+    while kept:
+        whole = ~np.isnan(values[:, kept]).any(axis=1)
+        if whole.any() and 2 * whole.sum() >= len(values) and whole.sum() >= min(2, len(values)):
+            break
+        missing = np.isnan(values[:, kept]).sum(axis=0)
+        kept.pop(len(kept) - 1 - int(missing[::-1].argmax()))
+    others = [name for i, name in enumerate(names) if i not in kept]
+    if not kept:
+        return np.empty((0, 0)), [], others
+    return values[whole][:, kept], [names[i] for i in kept], others
+
+
 def numbers(errors: Any, unit: str) -> Array:
     """Return the values as float64, or an error if one is no number or infinite."""
     try:

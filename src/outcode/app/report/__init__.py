@@ -6,6 +6,6 @@ fails says why, and the page still comes.
 """
 
 from outcode.app.report.page import leaderboard_csv, render, write
-from outcode.app.report.summary import SECTIONS, summarise
+from outcode.app.report.sections import SECTIONS, summarise
 
 __all__ = ["SECTIONS", "leaderboard_csv", "render", "summarise", "write"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from outcode.words import count
+
 
 @dataclass(frozen=True)
 class Block:
@@ -126,3 +128,20 @@ class Fold(Block):
 
     title: str
     blocks: tuple[Block, ...]
+
+
+def by_dataset(entries: list[tuple[str, list[Block]]]) -> list[Block]:
+    """Return the blocks of one data set, or a panel for each of several."""
+    if len(entries) == 1:
+        return entries[0][1]
+    return [Panels(tuple((name, tuple(blocks)) for name, blocks in entries))]
+
+
+def side_by_side(figures: list[Block], wide: bool = False) -> Block:
+    """Return one block as it is, several in a grid."""
+    return figures[0] if len(figures) == 1 else Grid(tuple(figures), wide)
+
+
+def more_datasets(n: int) -> list[Block]:
+    """Return a line about the data sets not shown, if any."""
+    return [Text((f"{count(n, 'more data set')} not shown.",), "muted")] if n else []

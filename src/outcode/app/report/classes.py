@@ -6,11 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from outcode import metrics
+from outcode import results
 from outcode._checks import Array
+from outcode.app.report import drawings
+from outcode.app.report.blocks import (
+    Block,
+    Entry,
+    Figure,
+    Fold,
+    Grid,
+    Head,
+    Panels,
+    Table,
+    Text,
+    by_dataset,
+    more_datasets,
+)
 from outcode.app.report.comparison import ranking
-from outcode.app.report.evidence import Data, Evidence, detail
-from outcode.app.report.text import count, listing, percent
+from outcode.app.report.evidence import Data, Evidence
+from outcode.app.report.text import whole_name
+from outcode.words import count, listing, percent
 
 #: Classes in the table and in the confusion matrix; pairs named in words; data sets shown.
 MOST_LISTED, MOST_PICTURED, MOST_NAMED, MOST_DATASETS = 60, 30, 5, 8
@@ -18,13 +33,8 @@ MOST_LISTED, MOST_PICTURED, MOST_NAMED, MOST_DATASETS = 60, 30, 5, 8
 
 def best_on(evidence: Evidence, dataset: str) -> list[str]:
     """Return the methods that finished on a data set, from the least mean measure up."""
-    table = evidence.table(evidence.measure, dataset)
-    means = {
-        name: float(np.nanmean(column))
-        for name, column in zip(evidence.names, table.T, strict=True)
-        if not np.isnan(column).all()
-    }
-    return sorted(means, key=lambda name: means[name])
+    board = results.leaderboard(evidence.finished(dataset), measure=evidence.measure)
+    return [s.method for s in board if s.values[evidence.measure] is not None]
 
 
 def in_detail(evidence: Evidence, dataset: str) -> list[str]:
@@ -41,23 +51,18 @@ def in_detail(evidence: Evidence, dataset: str) -> list[str]:
 
 def confusion(evidence: Evidence, data: Data, method: str) -> Array | None:
     """Return the counts over all test rows: (n_classes, n_classes), true by predicted."""
-    k = len(data.classes)
-    total = np.zeros((k, k), dtype=np.int64)
-    for cell in evidence.finished(data.name, method):
-        true, predicted = detail(cell, "labels"), detail(cell, "predicted")
-        if true is not None and predicted is not None:
-            total += metrics.confusion(np.array(true, int), np.array(predicted, int), k)
-    return total if total.any() else None
+    parts = [evidence.details(data.name, method, part) for part in ("labels", "predicted")]
+    return results.confusion(parts, len(data.classes)) if all(parts) else None
 
 
-def per_class(evidence: Evidence) -> dict[str, Any]:
+def numbers(evidence: Evidence) -> dict[str, Any]:
     """Return, for each data set, recalls by class and confusion matrices."""
     shown = [_dataset(evidence, data) for data in evidence.datasets[:MOST_DATASETS]]
     known = [entry for entry in shown if entry]
     return {
         "datasets": known,
         "datasets_left_out": max(0, len(evidence.datasets) - MOST_DATASETS),
-        "note": None if known else "No finished cell kept its predictions.",
+        "note": None if known else "No finished run kept its predictions.",
     }
 
 
@@ -67,7 +72,7 @@ def _dataset(evidence: Evidence, data: Data) -> dict[str, Any] | None:
     if not counts:
         return None
     first = next(iter(counts))
-    recalls = {method: recall(matrix) for method, matrix in counts.items()}
+    recalls = {method: results.recall(matrix) for method, matrix in counts.items()}
     order = np.argsort(np.nan_to_num(recalls[first], nan=2.0), kind="stable")[:MOST_LISTED]
     return {
         "dataset": data.name,
@@ -77,12 +82,6 @@ def _dataset(evidence: Evidence, data: Data) -> dict[str, Any] | None:
         "classes_left_out": len(data.classes) - len(order),
         "matrices": [_matrix(data, method, matrix) for method, matrix in counts.items()],
     }
-
-
-def recall(matrix: Array) -> Array:
-    """Return the share of each class's rows that is predicted right, NaN without rows."""
-    rows = matrix.sum(axis=1)
-    return np.where(rows > 0, np.diag(matrix) / np.maximum(rows, 1), np.nan)
 
 
 def _class(data: Data, q: int, matrix: Array, recalls: dict[str, Array]) -> dict[str, Any]:
@@ -141,7 +140,7 @@ def _sentences(data: Data, method: str, matrix: Array) -> list[str]:
 
 def worst_classes(data: Data, method: str, matrix: Array) -> str:
     """Return which classes a method finds least often, in words."""
-    shares = recall(matrix)
+    shares = results.recall(matrix)
     mean = float(np.nanmean(shares))
     order = np.argsort(np.nan_to_num(shares, nan=2.0), kind="stable")[:3]
     weak = [q for q in order if shares[q] < mean]
@@ -166,3 +165,90 @@ def _pair_sentences(data: Data, matrix: Array) -> list[str]:
         for p in pairs
     ]
     return told
+
+
+# --- shown ---
+
+
+def blocks(data: dict[str, Any]) -> list[Block]:
+    """Recalls and confusion matrices, by data set."""
+    if data["note"]:
+        return [Text((data["note"],))]
+    shown = by_dataset([(d["dataset"], _classes(d)) for d in data["datasets"]])
+    return shown + more_datasets(data["datasets_left_out"])
+
+
+def _classes(d: dict[str, Any]) -> list[Block]:
+    matrices = [(m["method"], tuple(_shown_matrix(m, d["dataset"]))) for m in d["matrices"]]
+    recalls, n = _recalls(d), len(d["classes"])
+    shown: Block = recalls if n <= 20 else Fold(f"Recall of {n} classes", (recalls,))
+    return [Text(tuple(d["sentences"])), Panels(tuple(matrices)), shown]
+
+
+def _shown_matrix(m: dict[str, Any], dataset: str) -> list[Block]:
+    """Return picture and pairs, side by side while the picture is small."""
+    parts: list[Block] = [_confusion(m, dataset), *_pairs(m)]
+    return [Grid(tuple(parts))] if len(m["classes"]) <= 12 else parts
+
+
+def _recalls(d: dict[str, Any]) -> Table:
+    first, *others = d["methods"]
+    head = (
+        Head("class", numeric=False),
+        Head("test rows"),
+        Head(f"recall, {first}", "share of the class's rows predicted right"),
+        *(Head(f"recall, {name}") for name in others),
+        Head(f"precision, {first}", "share right among rows predicted to be of the class"),
+        Head("most often taken for", numeric=False),
+    )
+    more = d["classes_left_out"]
+    rest = f"; {count(more, 'class', 'classes')} with higher recall not listed" if more else ""
+    rows = tuple(tuple(_recall_row(c)) for c in d["classes"])
+    return Table(f"Classes of {d['dataset']}, lowest recall first{rest}", head, rows, sortable=True)
+
+
+def _recall_row(c: dict[str, Any]) -> list[Entry]:
+    first, *others = c["recall"]
+    taken = f"{c['taken_for']} ({c['taken']})" if c["taken_for"] is not None else "–"
+    return [
+        Entry(c["class"], title=whole_name(c["full"], c["class"])),
+        Entry(f"{c['rows']:,}", float(c["rows"])),
+        Entry(percent(first, 1), first, bar=first),
+        *(Entry(percent(r, 1), r) for r in others),
+        Entry(percent(c["precision"], 1), c["precision"]),
+        Entry(taken, title=""),
+    ]
+
+
+def _confusion(m: dict[str, Any], dataset: str) -> Figure:
+    title = f"Confusion matrix of {m['method']} on {dataset}, {len(m['classes'])} classes"
+    more = m["classes_left_out"]
+    rest = (
+        f" The {len(m['classes'])} classes with most errors; {more} more not drawn." if more else ""
+    )
+    caption = (
+        f"{m['method']}: test rows by true (row) and predicted (column) class, over all folds; \
+shaded by share of the row, errors in the second colour.{rest}"
+    )
+    return Figure(drawings.confusion(m["counts"], m["classes"], title), caption)
+
+
+def _pairs(m: dict[str, Any]) -> list[Block]:
+    if not m["pairs"]:
+        return []
+    head = (
+        Head("classes", numeric=False),
+        Head("rows", "test rows of one taken for the other"),
+        Head("→", "first taken for second"),
+        Head("←", "second taken for first"),
+        Head("share", "of the two classes' rows"),
+    )
+    rows = tuple(
+        (
+            Entry(f"{p['first']} / {p['second']}"),
+            *(Entry(f"{p[k]:,}") for k in ("rows", "first_for_second", "second_for_first")),
+            Entry(percent(p["share"], 1)),
+        )
+        for p in m["pairs"]
+    )
+    return [Table(f"Pairs that {m['method']} confuses most", head, rows)]

@@ -2,65 +2,67 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from outcode import statistics
 from outcode._checks import Array
-from outcode.app.report.evidence import Evidence, detail, interval, plain
-from outcode.app.report.text import count
+from outcode.app.report import drawings
+from outcode.app.report.blocks import Block, Entry, Figure, Fold, Head, Table, Text
+from outcode.app.report.evidence import Evidence
+from outcode.metrics import METRICS
+from outcode.results import dataset_means, detail, plain
+from outcode.statistics import Comparison
+from outcode.words import count, listing, number, points
 
-#: Differences up to this are practically none, in the measure's units.
-ROPE = 0.01
-#: Data sets below which the Bayesian test gives no verdict: its prior weighs too much.
-FEW = 5
-#: A practical verdict needs this probability.
-SURE = 0.95
+Data = dict[str, Any]
+
 #: So many methods, best first, stand in the table of all pairs.
 MOST_PAIRED = 16
 
 
-def compare(evidence: Evidence) -> dict[str, Any]:
+def numbers(evidence: Evidence) -> dict[str, Any]:
     """Return what :func:`against_best` does, and the critical difference of the average ranks."""
     table, names, _ = _ranked(evidence)
     answer = against_best(evidence)
-    if "note" in answer:
+    if "note" in answer or len(table) < 2:
         return answer
-    if len(table) < 2:
-        return answer
-    ranks = statistics.nemenyi(table, names)
+    ranks = statistics.nemenyi(table, names, lower_is_better=evidence.metric.lower_is_better)
+    folds = f"Average ranks of {len(names)} methods over {count(len(table), 'fold')}. Folds share \
+training rows, so this bar is shorter than it should be: trust the corrected t test below."
     return answer | {
         "critical_difference": float(ranks.critical_difference),
         "groups": [list(group) for group in ranks.groups],
-        "rank_sentence": ranks.sentence
-        if answer["unit"] == "data sets"
-        else _fold_ranks(len(names), len(table)),
+        "rank_sentence": ranks.sentence if answer["unit"] == "data sets" else folds,
     }
 
 
+@lru_cache(maxsize=2)
 def against_best(evidence: Evidence) -> dict[str, Any]:
     """Return the methods from best to worst, and whether the best differs from the others.
 
-    One data set is judged by its folds: Nadeau and Bengio's corrected t with Holm, and the
-    posterior of the same difference. Several are judged by their mean over folds, a row each:
-    Friedman, Wilcoxon with Holm, and the Bayesian signed-rank test. A single test set is judged by
-    its rows: McNemar with Holm. Methods that miss too many rows are left out.
+    One data set is judged by its folds, several by their means over folds, a row each, and a
+    single test set by its rows: by the tests that ``statistics.TESTS`` has for each. Methods that
+    miss too many rows are left out.
     """
     table, names, answer = _ranked(evidence)
     if not names:
         return answer | {"note": "No method finished."}
+    setting = {
+        "control": names[0],
+        "test_train_ratio": answer["test_train_ratio"],
+        "lower_is_better": evidence.metric.lower_is_better,
+    }
     wrong = wrong_rows(evidence, names) if len(table) == 1 and len(names) > 1 else None
     if wrong is not None:
-        return answer | _on_rows(wrong, names)
+        scope = {"scope": count(len(wrong), "test row")}
+        return answer | scope | _tested(wrong, names, "test rows", setting)
     if len(names) < 2 or len(table) < 2:
         return answer | {"note": _too_little(len(names), len(table), answer["unit"])}
-    if answer["unit"] == "folds":
-        return answer | _on_folds(table, names, answer["test_train_ratio"])
-    return answer | _on_datasets(table, names)
+    return answer | _tested(table, names, answer["unit"], setting)
 
 
 def ranking(evidence: Evidence) -> list[dict[str, Any]]:
@@ -69,10 +71,15 @@ def ranking(evidence: Evidence) -> list[dict[str, Any]]:
     return ranked
 
 
+@lru_cache(maxsize=2)
 def _ranked(evidence: Evidence) -> tuple[Array, list[str], dict[str, Any]]:
     values, unit, ratio = _units(evidence)
-    table, names, left_out = complete(values, evidence.names)
-    order = _order(table, unit) if names else []
+    table, names, left_out = statistics.complete(values, evidence.names)
+    losses = table if evidence.metric.lower_is_better else -table
+    ranks = statistics.mean_ranks(losses) if names else np.empty(0)
+    means = losses.mean(axis=0) if names else np.empty(0)
+    first = means if unit == "folds" else ranks  # by mean over folds, by rank over data sets
+    order = np.lexsort((np.arange(len(means)), means, first.round(9)))
     table, names = table[:, order], [names[i] for i in order]
     return (
         table,
@@ -85,112 +92,36 @@ def _ranked(evidence: Evidence) -> tuple[Array, list[str], dict[str, Any]]:
             "units_left_out": len(values) - len(table),
             "methods_left_out": left_out,
             "test_train_ratio": ratio,
-            "ranking": _ranking(evidence, table, names, ratio) if names else [],
+            "ranking": [
+                {
+                    "method": name,
+                    "baseline": name in evidence.baselines,
+                    "mean": float(column.mean()),
+                    "interval": _ends(statistics.mean_interval(column, ratio)),
+                    "rank": float(rank),
+                }
+                for name, column, rank in zip(names, table.T, ranks[order], strict=True)
+            ],
         },
     )
 
 
-def complete(values: Array, names: Sequence[str]) -> tuple[Array, list[str], list[str]]:
-    """Return the rows that all kept methods finished, these methods' names, and the others'.
-
-    The method that misses most rows is left out until at least half of the rows (and two of them)
-    are complete.
-    """
-    kept = list(range(len(names)))
-    while kept:
-        whole = ~np.isnan(values[:, kept]).any(axis=1)
-        if whole.any() and 2 * whole.sum() >= len(values) and whole.sum() >= min(2, len(values)):
-            break
-        missing = np.isnan(values[:, kept]).sum(axis=0)
-        kept.pop(len(kept) - 1 - int(missing[::-1].argmax()))
-    others = [name for i, name in enumerate(names) if i not in kept]
-    if not kept:
-        return np.empty((0, 0)), [], others
-    return values[whole][:, kept], [names[i] for i in kept], others
-
-
-def posterior(advantage: float, half_width: float, df: int) -> tuple[float, float, float]:
-    """Return the probabilities that the first is practically better, equal, and worse.
-
-    The mean difference given the folds has a Student distribution around ``advantage`` with the
-    corrected standard error; ``half_width`` is that of its 95 % interval ([BCDZ17], the Bayesian
-    correlated t test).
-    """
-    if half_width == 0:
-        return float(advantage > ROPE), float(abs(advantage) <= ROPE), float(advantage < -ROPE)
-    mean = stats.t(df, advantage, half_width / float(stats.t.isf(0.025, df)))
-    first, second = float(mean.sf(ROPE)), float(mean.cdf(-ROPE))
-    return first, 1 - first - second, second
+def _ends(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None else [float(end) for end in interval]
 
 
 def _units(evidence: Evidence) -> tuple[Array, str, float]:
     tables = [evidence.table(evidence.measure, data.name) for data in evidence.datasets]
     if len(tables) == 1:
         return tables[0], "folds", evidence.ratio(evidence.datasets[0].name)
-    means = np.array([_means(table) for table in tables])
+    means = np.array([dataset_means(table) for table in tables])
     return means.reshape(len(tables), len(evidence.names)), "data sets", 0.0
-
-
-def _means(table: Array) -> Array:
-    """Return each method's mean over the folds it shares with the others; NaN if it has none."""
-    if not len(table):
-        return np.full(table.shape[1], math.nan)
-    started = ~np.isnan(table).all(axis=0)
-    whole = ~np.isnan(table[:, started]).any(axis=1)
-    means = np.full(table.shape[1], math.nan)
-    if started.any() and whole.any():
-        means[started] = table[whole][:, started].mean(axis=0)
-    elif started.any():
-        means[started] = np.nanmean(table[:, started], axis=0)
-    return means
-
-
-def _order(table: Array, unit: str) -> list[int]:
-    """Return the columns from best to worst: by mean over folds, by average rank over data sets."""
-    means = table.mean(axis=0)
-    first = means if unit == "folds" else stats.rankdata(table, axis=1).mean(axis=0)
-    return [int(i) for i in np.lexsort((np.arange(len(means)), means, first.round(9)))]
-
-
-def _ranking(
-    evidence: Evidence, table: Array, names: Sequence[str], ratio: float
-) -> list[dict[str, Any]]:
-    ranks = stats.rankdata(table.round(12), axis=1).mean(axis=0)
-    return [
-        {
-            "method": name,
-            "baseline": name in evidence.baselines,
-            "mean": float(column.mean()),
-            "interval": interval(column, ratio),
-            "rank": float(rank),
-        }
-        for name, column, rank in zip(names, table.T, ranks, strict=True)
-    ]
 
 
 def _too_little(n_methods: int, n_units: int, unit: str) -> str:
     if n_methods < 2:
         return "Only one method can be ranked: there is nothing to compare it with."
-    return f"With {count(n_units, unit.removesuffix('s'))} no test can tell methods apart."
-
-
-def _on_folds(table: Array, names: Sequence[str], ratio: float) -> dict[str, Any]:
-    against = statistics.corrected_t(table, names, test_train_ratio=ratio, control=names[0])
-    every = statistics.corrected_t(table, names, test_train_ratio=ratio)
-    return {
-        "test": "Nadeau and Bengio's corrected t test over the folds, with Holm's correction",
-        "sentence": against.sentence,
-        "pairs_sentence": every.sentence,
-        "against_best": [
-            {
-                **_pair(pair),
-                "interval": [float(end) for end in pair.interval],
-                **_practical(pair),
-            }
-            for pair in against.pairs
-        ],
-        "pairs": _matrix(every.pairs, names),
-    }
+    return f"With {count(n_units, unit.removesuffix('s'))} no difference can be tested."
 
 
 def wrong_rows(evidence: Evidence, names: Sequence[str]) -> Array | None:
@@ -206,87 +137,44 @@ def wrong_rows(evidence: Evidence, names: Sequence[str]) -> Array | None:
     return np.array([np.array(labels) != np.array(predicted) for labels, predicted in kept]).T
 
 
-def _on_rows(wrong: Array, names: Sequence[str]) -> dict[str, Any]:
-    against = statistics.mcnemar(wrong, names, control=names[0])
-    every = statistics.mcnemar(wrong, names)
-    few = "one training set says nothing about another"
+def _tested(table: Array, names: Sequence[str], unit: str, setting: Data) -> dict[str, Any]:
+    """Run the tests of a unit; the first with p values decides, the others are told."""
+    tests = [test for test in statistics.TESTS if test.unit == unit]
+    decides = next(test for test in tests if test.role == "pairs")
+    practical = next((test for test in tests if test.role == "practical"), None)
+    others = [test for test in tests if test not in (decides, practical)]
+    against = decides.run(table, names, **setting)
+    every = decides.run(table, names, **setting | {"control": None})
+    told = [other.run(table, names, **setting).sentence for other in others]
     return {
-        "test": "McNemar's test over the rows of the one test set, with Holm's correction",
-        "scope": count(len(wrong), "test row"),
-        "sentence": against.sentence,
+        "test": decides.label,
+        "sentence": " ".join([*told, against.sentence]),
         "pairs_sentence": every.sentence,
         "against_best": [
-            {
-                **_pair(pair),
-                "interval": _paired_interval(pair, len(wrong)),
-                "practical": None,
-                "practical_sentence": few,
-            }
-            for pair in against.pairs
+            {**_pair(pair), **sure}
+            for pair, sure in zip(
+                against.pairs, _practical(practical, table, names, setting), strict=True
+            )
         ],
         "pairs": _matrix(every.pairs, names),
     }
 
 
-def _paired_interval(pair: statistics.McNemarPair, n: int) -> list[float]:
-    """Return the normal interval of the difference of two error rates on the same n rows."""
-    apart = pair.only_first + pair.only_second
-    width = 1.96 * math.sqrt(max(0.0, apart / n - pair.advantage**2) / n)
-    return [pair.advantage - width, pair.advantage + width]
-
-
-def _fold_ranks(n_methods: int, n_folds: int) -> str:
-    return (
-        f"Average ranks of {n_methods} methods over {count(n_folds, 'fold')}. Folds share training "
-        "rows, so this bar is shorter than it should be: trust the corrected t test below."
-    )
-
-
-def _practical(pair: statistics.CorrectedTPair) -> dict[str, Any]:
-    half = (pair.interval[1] - pair.interval[0]) / 2
-    return _practical_words(posterior(pair.advantage, half, pair.df), pair.first, pair.second)
-
-
-def _practical_words(shares: tuple[float, float, float], first: str, second: str) -> dict[str, Any]:
-    apart = 1 - shares[1]
-    better = next((n for n, p in zip((first, second), shares[::2], strict=True) if p >= SURE), None)
-    if better is not None:
-        tell = f"{better} is better by more than {ROPE:g} with probability {_chance(max(shares))}"
-    elif shares[1] >= SURE:
-        tell = f"they are equal within {ROPE:g} with probability {_chance(shares[1])}"
+def _practical(
+    test: Comparison | None, table: Array, names: Sequence[str], setting: Data
+) -> list[dict[str, Any]]:
+    """Return for each other method how probable a practical difference is, and in words."""
+    if test is None:
+        told = "one training set says nothing about another"
+    elif len(table) < test.least:
+        told = f"fewer than {test.least} {test.unit} tell little"
     else:
-        tell = f"the probability that they differ by more than {ROPE:g} is {_chance(apart)}"
-    return {"practical": list(shares), "practical_sentence": tell}
-
-
-def _chance(p: float) -> str:
-    return "above 0.99" if p > 0.99 else "below 0.01" if p < 0.01 else f"{p:.2f}"
-
-
-def _on_datasets(table: Array, names: Sequence[str]) -> dict[str, Any]:
-    against = statistics.wilcoxon(table, names, control=names[0])
-    every = statistics.wilcoxon(table, names)
-    bayes = statistics.bayesian_signed_rank(
-        table, names, control=names[0], rope=ROPE, random_state=0
-    )
-    return {
-        "test": "Wilcoxon's signed-rank test over the data sets, with Holm's correction",
-        "sentence": f"{statistics.friedman(table, names).sentence} {against.sentence}",
-        "pairs_sentence": every.sentence,
-        "against_best": [
-            {**_pair(pair), "interval": None, **_practical_over(sure, len(table))}
-            for pair, sure in zip(against.pairs, bayes.pairs, strict=True)
-        ],
-        "pairs": _matrix(every.pairs, names),
-    }
-
-
-def _practical_over(sure: statistics.BayesianPair, n_datasets: int) -> dict[str, Any]:
-    """Return the Bayesian signed-rank test's verdict, none with a handful of data sets."""
-    if n_datasets < FEW:
-        return {"practical": None, "practical_sentence": f"fewer than {FEW} data sets tell little"}
-    shares = (sure.p_first, sure.p_rope, sure.p_second)
-    return _practical_words(shares, sure.first, sure.second)
+        pairs = test.run(table, names, **setting).pairs
+        return [
+            {"practical": [p.p_first, p.p_rope, p.p_second], "practical_sentence": p.brief}
+            for p in pairs
+        ]
+    return [{"practical": None, "practical_sentence": told}] * (len(names) - 1)
 
 
 def _pair(pair: statistics.Pair) -> dict[str, Any]:
@@ -297,6 +185,7 @@ def _pair(pair: statistics.Pair) -> dict[str, Any]:
         "p_holm": plain(pair.p_holm),
         "significant": bool(pair.significant),
         "sentence": pair.sentence,
+        "interval": _ends(pair.interval),
     }
 
 
@@ -312,3 +201,91 @@ def _matrix(pairs: Sequence[statistics.Pair], names: Sequence[str]) -> dict[str,
             difference[i, j], difference[j, i] = pair.advantage, -pair.advantage
             sure[i, j] = sure[j, i] = pair.significant
     return {"methods": shown, "advantage": difference.tolist(), "significant": sure.tolist()}
+
+
+# --- shown ---
+
+
+def blocks(data: dict[str, Any]) -> list[Block]:
+    """The critical difference, the best against each other method, and all pairs."""
+    if "note" in data:
+        return [Text((data["note"],))]
+    blocks: list[Block] = [Text((data["sentence"],)), *_ranks(data), _against(data)]
+    if data["methods_left_out"]:
+        left = listing(data["methods_left_out"], 8)
+        blocks.append(Text((f"Not compared, too few finished runs: {left}.",), "muted"))
+    return [*blocks, Fold("All pairs", (Text((data["pairs_sentence"],)), _pairs(data)))]
+
+
+def _ranks(data: dict[str, Any]) -> list[Block]:
+    """The critical-difference diagram, when there is more than one fold or data set."""
+    if "critical_difference" not in data:
+        return []
+    svg = drawings.critical_difference(
+        data["ranking"][:24], _known_groups(data), data["critical_difference"]
+    )
+    joined = "A bar joins methods whose ranks are not significantly different."
+    return [Figure(svg, f"{data['rank_sentence']} {joined}")]
+
+
+def _known_groups(data: dict[str, Any]) -> list[list[str]]:
+    """Return the groups among the methods drawn."""
+    drawn = {row["method"] for row in data["ranking"][:24]}
+    groups = [[name for name in group if name in drawn] for group in data["groups"]]
+    return [group for group in groups if len(group) > 1]
+
+
+def _against(data: dict[str, Any]) -> Table:
+    best, share = data["ranking"][0]["method"], _is_share(data)
+    head = (
+        Head("method", numeric=False),
+        Head("worse by", f"difference from {best}" + (", percentage points" if share else "")),
+        Head("p (Holm)", "p value corrected for all rows of this table"),
+        Head("better / same / worse", "probabilities that the best is practically so"),
+        Head("verdict", numeric=False),
+    )
+    rows = tuple(tuple(_against_row(pair, share)) for pair in data["against_best"])
+    return Table(f"{best} against every other method: {data['test']}", head, rows, sortable=True)
+
+
+def _is_share(data: dict[str, Any]) -> bool:
+    return METRICS[data["measure"]].kind == "percent"
+
+
+def _against_row(pair: dict[str, Any], share: bool) -> list[Entry]:
+    write, ends = (points if share else number), pair["interval"]
+    p, sure = pair["p_holm"], pair["practical"]
+    verdict = "clearly worse" if pair["significant"] else "not significant"
+    return [
+        Entry(pair["method"]),
+        Entry(
+            write(pair["advantage"]),
+            pair["advantage"],
+            note=f"{write(ends[0])} to {write(ends[1])}" if ends else "",
+        ),
+        Entry("<0.001" if p < 0.001 else f"{p:.3f}", p),
+        Entry(" / ".join(f"{x:.2f}" for x in sure) if sure else "–", sure[0] if sure else None),
+        Entry(verdict, title=pair["sentence"], tone="sure" if pair["significant"] else "muted"),
+    ]
+
+
+def _pairs(data: dict[str, Any]) -> Table:
+    pairs, share = data["pairs"], _is_share(data)
+    write = points if share else number
+    head = (Head("row better by", numeric=False), *(Head(name) for name in pairs["methods"]))
+    rows = tuple(
+        (
+            Entry(name),
+            *(
+                Entry("·" if i == j else write(value), value, tone="sure" if sure else "muted")
+                for j, (value, sure) in enumerate(zip(values, certain, strict=True))
+            ),
+        )
+        for i, (name, values, certain) in enumerate(
+            zip(pairs["methods"], pairs["advantage"], pairs["significant"], strict=True)
+        )
+    )
+    unit = "percentage points" if share else "units of the measure"
+    caption = f"By how much the row's method is better than the column's, in {unit}; strong: \
+significant after Holm's correction over all pairs"
+    return Table(caption, head, rows)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from outcode.app.report.svg import cells, group, label, line, picture, polyline, tag, width_of
-from outcode.app.report.text import percent
+from outcode.words import percent
 
 Matrix = Sequence[Sequence[float]]
 
@@ -73,7 +73,7 @@ def decades(low: float, high: float) -> list[float]:
 def critical_difference(
     ranking: Sequence[dict[str, Any]], groups: Sequence[Sequence[str]], difference: float
 ) -> str:
-    """Draw the methods on the axis of average ranks, bars joining those not told apart."""
+    """Draw the methods on the axis of average ranks, bars joining groups of equals."""
     ranks = {row["method"]: row["rank"] for row in ranking}
     names = sorted(ranks, key=lambda name: ranks[name])
     k, half = len(names), (len(names) + 1) // 2

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from outcode._checks import Array
 from outcode.app.report.text import LONG, clean, labels
+from outcode.metrics import METRICS, Metric
+from outcode.results import detail, finite, fold_table, mapping, metric_of
 
 Cell = Mapping[str, Any]
+
+#: The finding about a column that alone gives the class away.
+LEAK = "OD004"
 
 
 @dataclass(frozen=True)
@@ -38,20 +42,51 @@ class Data:
     counts: tuple[int, ...]
     about: Mapping[str, Any]
 
+    @property
+    def leaks(self) -> list[str]:
+        """The columns that alone give the class away."""
+        found = (mapping(f) for f in listed(self.about.get("findings")))
+        names = (listed(f.get("columns")) or ["a column"] for f in found if f.get("code") == LEAK)
+        return [clean(name, 60) for columns in names for name in columns]
 
-@dataclass(frozen=True)
+    @property
+    def guess(self) -> float | None:
+        """The error of always naming the largest class, None where the classes are not known."""
+        return 1 - max(self.counts) / sum(self.counts) if any(self.counts) else None
+
+
+@dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a study found: ``cells`` by data set, method, repeat and fold."""
+    """What a study found: ``cells`` by data set, method, repeat and fold.
+
+    ``variants`` are the same for data sets without the columns that give their classes away.
+    """
 
     meta: Mapping[str, Any]
     methods: tuple[Method, ...]
     datasets: tuple[Data, ...]
     cells: Mapping[tuple[str, str, int, int], Cell] = field(repr=False)
+    variants: tuple[Evidence, ...] = ()
+
+    @property
+    def open(self) -> int:
+        """How many runs of the study have no record yet."""
+        return max(0, whole(self.meta.get("cells")) - self.recorded)
+
+    @property
+    def recorded(self) -> int:
+        """How many runs have a record, those without leaking columns included."""
+        return len(self.cells) + sum(len(variant.cells) for variant in self.variants)
 
     @property
     def measure(self) -> str:
-        """The metric that decides, lower is better."""
-        return str(self.meta.get("measure") or "error")
+        """The key of the metric that decides."""
+        return self.metric.key
+
+    @property
+    def metric(self) -> Metric:
+        """The metric that decides: the error, unless the study says otherwise."""
+        return METRICS.get(str(self.meta.get("measure")), METRICS["error"])
 
     @property
     def names(self) -> list[str]:
@@ -75,17 +110,14 @@ class Evidence:
         """Return the cells that came to a result."""
         return [cell for cell in self.of(dataset, method) if cell["status"] == "ok"]
 
-    def folds(self, dataset: str) -> list[tuple[int, int]]:
-        """Return the (repeat, fold) pairs of a data set."""
-        return sorted({(r, f) for (d, _, r, f) in self.cells if d == dataset})
-
     def table(self, metric: str, dataset: str) -> Array:
         """Return a metric as (n_folds, n_methods), NaN where there is none."""
-        rows = [
-            [metric_of(self.cells.get((dataset, m, r, f)), metric) for m in self.names]
-            for r, f in self.folds(dataset)
-        ]
-        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.names))
+        return fold_table(self.of(dataset), self.names, metric)
+
+    def details(self, dataset: str, method: str, part: str) -> list[Any]:
+        """Return one detail of the finished cells that have it."""
+        found = (detail(cell, part) for cell in self.finished(dataset, method))
+        return [value for value in found if value]
 
     def ratio(self, dataset: str) -> float:
         """Return the number of test rows over that of training rows."""
@@ -113,19 +145,24 @@ def read(meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> Evide
         key = (cell["dataset"], cell["method"], cell["repeat"], cell["fold"])
         if key not in cells or cell["status"] == "ok" or cells[key]["status"] != "ok":
             cells[key] = cell
-    return Evidence(meta, methods, datasets, dict(sorted(cells.items())))
+    whole_meta = {**meta, "cells": 0}  # what is open is counted once, in the whole
+    parts = [
+        _part(whole_meta, methods, [data], cells) for data in datasets if data.about.get("without")
+    ]
+    plain = [data for data in datasets if not data.about.get("without")]
+    return replace(_part(meta, methods, plain, cells), variants=tuple(parts))
 
 
-def metric_of(cell: Cell | None, metric: str) -> float:
-    """Return a metric of a finished cell, NaN when it has none or it is no finite number."""
-    if cell is None or cell["status"] != "ok":
-        return math.nan
-    return finite(mapping(cell.get("metrics")).get(metric))
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a dict as it is, and an empty one for anything else."""
-    return value if isinstance(value, Mapping) else {}
+def _part(
+    meta: Mapping[str, Any],
+    methods: tuple[Method, ...],
+    datasets: Sequence[Data],
+    cells: Mapping[tuple[str, str, int, int], Cell],
+) -> Evidence:
+    """Return the evidence on some of the data sets."""
+    names = {data.name for data in datasets}
+    mine = {key: cell for key, cell in sorted(cells.items()) if key[0] in names}
+    return Evidence(meta, methods, tuple(datasets), mine)
 
 
 def listed(value: Any) -> list[Any]:
@@ -137,39 +174,6 @@ def whole(value: Any) -> int:
     """Return a number as an int, and 0 for anything else."""
     number = finite(value)
     return 0 if math.isnan(number) else int(number)
-
-
-def finite(value: Any) -> float:
-    """Return a finite float, or NaN."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        return math.nan
-    return float(value) if math.isfinite(value) else math.nan
-
-
-def detail(cell: Cell, name: str) -> Any:
-    """Return a part of a cell's details, None when it is not there."""
-    return mapping(cell.get("details")).get(name)
-
-
-def plain(value: float) -> float | None:
-    """Return the number as JSON can hold it: NaN is None."""
-    return float(value) if math.isfinite(value) else None
-
-
-def interval(values: Array, ratio: float, confidence: float = 0.95) -> list[float] | None:
-    """Return the interval of a mean over folds whose training rows overlap.
-
-        mean -+ t sqrt((1/J + n_test/n_train) s^2)
-
-    with J - 1 degrees of freedom ([NB03]); None with fewer than two folds, and when all folds
-    show the same value: s = 0 says nothing.
-    """
-    if len(values) < 2 or np.ptp(values) == 0:
-        return None
-    width = stats.t.isf((1 - confidence) / 2, len(values) - 1)
-    width *= math.sqrt((1 / len(values) + ratio) * float(np.var(values, ddof=1)))
-    mean = float(np.mean(values))
-    return [mean - float(width), mean + float(width)]
 
 
 def _keys(meta: Mapping[str, Any], records: Sequence[Cell], kind: str) -> list[str]:

@@ -12,29 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from outcode._checks import lookup
-from outcode.app.report import detail_views, views
 from outcode.app.report.blocks import Block, Text
-from outcode.app.report.board import METRICS
 from outcode.app.report.markdown import blocks_to_markdown
-from outcode.app.report.text import csv_cell, failure, markdown, size
+from outcode.app.report.sections import SECTIONS
+from outcode.app.report.text import csv_cell, failure, markdown
+from outcode.metrics import METRICS, Metric
+from outcode.words import size
 
 Summary = Mapping[str, Any]
-View = Callable[[dict[str, Any]], list[Block]]
-
-#: How each section is shown.
-VIEWS: dict[str, View] = {
-    "answer": views.answer,
-    "leaderboard": views.leaderboard,
-    "comparison": views.comparison,
-    "classes": detail_views.classes,
-    "probabilities": detail_views.probabilities,
-    "code": detail_views.code,
-    "bits": detail_views.bits,
-    "paths": detail_views.paths,
-    "findings": detail_views.findings,
-    "data": detail_views.data_sets,
-    "repeat": detail_views.repeat,
-}
 
 #: Bytes for all sections, and for the JSON within the page: it stays below 1 MB.
 SECTIONS_LIMIT, ISLAND_LIMIT = 640_000, 260_000
@@ -73,7 +58,7 @@ def write(summary: Summary, path: str | os.PathLike[str]) -> Path:
 
 def leaderboard_csv(summary: Summary) -> str:
     """Return the leaderboard as CSV, a row per data set and method; no cell is a formula."""
-    keys = [key for m in METRICS for key in (m.key, *_ends(m.key, m.uncertain))]
+    keys = [key for m in METRICS.values() for key in (m.key, *_ends(m))]
     lines = [["dataset", "method", "baseline", "rank", *keys, "finished", "cells", "reasons"]]
     data = summary["sections"]["leaderboard"]["data"]
     for table in data["tables"] if data else []:
@@ -81,16 +66,16 @@ def leaderboard_csv(summary: Summary) -> str:
     return "".join(",".join(map(csv_cell, cells)) + "\r\n" for cells in lines)
 
 
-def _ends(key: str, uncertain: bool) -> tuple[str, ...]:
-    return (f"{key}_low", f"{key}_high") if uncertain else ()
+def _ends(metric: Metric) -> tuple[str, ...]:
+    return (f"{metric.key}_low", f"{metric.key}_high") if metric.function is not None else ()
 
 
 def _csv_row(dataset: str, row: dict[str, Any]) -> list[Any]:
     cells: list[Any] = [dataset, row["full"], "yes" if row["baseline"] else "no", row["rank"]]
-    for metric in METRICS:
+    for metric in METRICS.values():
         found = row[metric.key]
         cells.append(found["mean"])
-        if metric.uncertain:
+        if _ends(metric):
             cells += found["interval"] or [None, None]
     return [*cells, row["finished"], row["cells"], "; ".join(row["reasons"])]
 
@@ -103,7 +88,7 @@ def _shown(
         reason, body = section["failure"], ""
         if reason is None:
             try:
-                body = write_blocks(lookup(VIEWS, name, "section")(section["data"]))
+                body = write_blocks(lookup(SECTIONS, name, "section").blocks(section["data"]))
             except Exception as error:  # one section must not take the page with it
                 reason = failure(error)
         if reason is not None:

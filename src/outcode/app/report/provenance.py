@@ -6,10 +6,27 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from outcode.app.report.blocks import (
+    Block,
+    Command,
+    Entry,
+    Finding,
+    Findings,
+    Fold,
+    Head,
+    Point,
+    Points,
+    Table,
+    Text,
+    by_dataset,
+    more_datasets,
+)
 from outcode.app.report.classes import MOST_DATASETS
-from outcode.app.report.coding import code_matrices
-from outcode.app.report.evidence import Data, Evidence, detail
-from outcode.app.report.text import clean, count, failure
+from outcode.app.report.codes import code_matrices
+from outcode.app.report.evidence import Data, Evidence
+from outcode.app.report.text import clean, failure, whole_name
+from outcode.results import detail
+from outcode.words import count, size
 
 #: Findings, warnings and failures listed; classes counted in a table.
 MOST_LISTED, MOST_CLASSES = 40, 60
@@ -148,8 +165,136 @@ def _versions(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def state(evidence: Evidence) -> str:
-    """Return how many cells came to a result, in words."""
+    """Return how many runs came to a result, in words."""
     done, total = len(evidence.finished()), len(evidence.cells)
-    if done == total:
-        return f"All {count(total, 'cell')} finished."
-    return f"{done:,} of {count(total, 'cell')} finished; the others are listed with their reasons."
+    told = f"All {count(total, 'run')} finished."
+    if done < total:
+        told = f"{done:,} of {count(total, 'run')} finished; the others are listed with reasons."
+    if evidence.open:
+        told = (
+            f"{done:,} of {total + evidence.open:,} runs finished, {evidence.open:,} not started."
+        )
+    return told
+
+
+# --- shown ---
+
+
+def finding_blocks(data: dict[str, Any]) -> list[Block]:
+    """Findings with codes, warnings, and cells without a result."""
+    state = f"{data['finished']:,} of {count(data['cells'], 'run')} finished."
+    blocks: list[Block] = [Text((state,))]
+    for title, part in (("About the data", "data"), ("About the codes", "code")):
+        if data[part]:
+            items = tuple(Finding(f["code"], f["message"], f["where"]) for f in data[part])
+            blocks.append(Findings(title, items))
+    if data["warnings"]:
+        items = tuple(
+            Finding(f"{w['times']}×", w["message"], w["method"]) for w in data["warnings"]
+        )
+        blocks.append(Findings("Warnings", items))
+    if data["failures"]:
+        blocks.append(_failure_table(data["failures"]))
+    if data["left_out"]:
+        blocks.append(
+            Text((f"{data['left_out']:,} more are in the JSON file's records.",), "muted")
+        )
+    if len(blocks) == 1:
+        blocks.append(Text(("Nothing was found, nothing failed.",)))
+    return blocks
+
+
+def _failure_table(failures: list[dict[str, Any]]) -> Table:
+    head = (
+        Head("method", numeric=False),
+        Head("data set", numeric=False),
+        Head("what", numeric=False),
+        Head("runs"),
+        Head("reason", numeric=False),
+    )
+    rows = tuple(
+        (
+            Entry(f["method"]),
+            Entry(f["dataset"]),
+            Entry(f["status"], tone="warn"),
+            Entry(f"{f['cells']:,}", float(f["cells"])),
+            Entry(f["reason"]),
+        )
+        for f in failures
+    )
+    return Table("Runs without a result", head, rows)
+
+
+def data_blocks(data: dict[str, Any]) -> list[Block]:
+    """What each data set is."""
+    shown = by_dataset([(d["dataset"], _data_shown(d)) for d in data["datasets"]])
+    return shown + more_datasets(data["datasets_left_out"])
+
+
+def _data_shown(d: dict[str, Any]) -> list[Block]:
+    facts = [
+        ("Source", d["source"]),
+        ("Rows", _maybe(d["n_rows"])),
+        ("Columns", f"{_maybe(d['n_columns'])}, {_maybe(d['n_features'])} after encoding"),
+        ("Missing values", _maybe(d["missing"])),
+        ("Classes", _maybe(d["n_classes"])),
+        *([("What was inferred", " ".join(d["about"]))] if d["about"] else []),
+    ]
+    total = sum(c["rows"] for c in d["classes"]) or 1
+    rows = tuple(
+        (
+            Entry(c["class"], title=whole_name(c["full"], c["class"])),
+            Entry(f"{c['rows']:,}", float(c["rows"]), bar=c["rows"] / total),
+        )
+        for c in d["classes"]
+    )
+    more = d["classes_left_out"]
+    rest = (
+        f", largest first; {count(more, 'smaller class', 'smaller classes')} not listed"
+        if more
+        else ""
+    )
+    head = (Head("class", numeric=False), Head("rows"))
+    table = Table(f"Classes of {d['dataset']}{rest}", head, rows, sortable=True)
+    blocks: list[Block] = [Points(tuple(Point(topic, text) for topic, text in facts))]
+    return [*blocks, Fold("Rows of each class", (table,)) if len(rows) > 12 else table]
+
+
+def _maybe(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else "unknown"
+
+
+def repeat_blocks(data: dict[str, Any]) -> list[Block]:
+    """The command, and everything the numbers depend on."""
+    machine = dict(data["machine"])
+    if machine.get("memory", "").isdigit():
+        machine["memory"] = size(float(machine["memory"]))
+    facts = [
+        ("Seed", str(data["seed"])),
+        ("Folds", f"{data['folds']}, repeats {data['repeats']}, the same for all methods"),
+        ("Scaling", f"{data['scale']}, fitted within each fold"),
+        ("Measure", data["measure"]),
+        ("Run at", data["created"]),
+        ("Machine", ", ".join(f"{k} {v}" for k, v in machine.items())),
+        (
+            "Versions",
+            ", ".join(f"{v['package']} {'/'.join(v['versions'])}" for v in data["versions"]),
+        ),
+        *((f"Hash of {h['dataset']}", h["hash"]) for h in data["hashes"]),
+    ]
+    command: list[Block] = [Command(data["command"])] if data["command"] else []
+    head = (
+        Head("method", numeric=False),
+        Head("what it is", numeric=False),
+        Head("estimator", numeric=False),
+    )
+    rows = tuple(
+        (
+            Entry(m["method"], title=whole_name(m["full"], m["method"])),
+            Entry(m["title"]),
+            Entry(m["estimator"]),
+        )
+        for m in data["methods"]
+    )
+    methods = Fold("The methods as estimators", (Table("Methods", head, rows),))
+    return [*command, Points(tuple(Point(topic, text) for topic, text in facts)), methods]

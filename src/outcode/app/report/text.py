@@ -1,4 +1,4 @@
-"""Words and numbers for people: foreign text made harmless, figures made short.
+"""Foreign text made harmless.
 
 Names of classes, columns, methods and data sets come from files: they may hold control
 characters, turn the direction of a line, or be 10,000 characters long. :func:`clean` and
@@ -9,10 +9,9 @@ where each is written.
 from __future__ import annotations
 
 import html
-import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 #: Longest name shown in running text and tables, and longest kept for a tooltip.
@@ -66,68 +65,9 @@ def labels(names: Iterable[object]) -> list[str]:
     return found
 
 
-def percent(value: float | None, digits: int | None = None) -> str:
-    """Return a share in percent, with one digit more below one percent."""
-    if value is None:
-        return "–"
-    digits = digits if digits is not None else (1 if abs(value) >= 0.0995 or value == 0 else 2)
-    return f"{100 * value:.{digits}f}%"
-
-
-def points(value: float) -> str:
-    """Return a difference of shares in percentage points."""
-    return f"{100 * value:.{1 if abs(value) >= 0.0995 else 2}f}"
-
-
-def number(value: float | None) -> str:
-    """Return a number with three significant digits, thousands grouped."""
-    if value is None:
-        return "–"
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}" if abs(value) >= 1 or abs(value) < 0.001 else f"{value:.3f}"
-
-
-def seconds(value: float | None) -> str:
-    """Return a duration in the unit that suits it.
-
-    >>> seconds(0.0123), seconds(75)
-    ('12 ms', '1.2 min')
-    """
-    if value is None:
-        return "–"
-    for size, unit in ((3600, "h"), (60, "min"), (1, "s")):
-        if value >= size:
-            return f"{value / size:.3g} {unit}" if size == 1 else f"{value / size:.1f} {unit}"
-    digits = 0 if value >= 0.01 else 1
-    return f"{1000 * value:.{digits}f} ms" if value >= 0.0001 else "<0.1 ms"
-
-
-def size(value: float | None) -> str:
-    """Return a number of bytes in the unit that suits it."""
-    if value is None:
-        return "–"
-    for limit, unit in ((1e9, "GB"), (1e6, "MB")):
-        if value >= limit:
-            return f"{value / limit:.3g} {unit}"
-    return f"{value / 1e3:.3g} kB"
-
-
-def listing(words: Sequence[str], most: int = 4) -> str:
-    """Return words as "a, b and c", the ones beyond ``most`` counted.
-
-    >>> listing(["a", "b", "c"]), listing(["a", "b", "c", "d"], most=2)
-    ('a, b and c', 'a, b and 2 more')
-    """
-    shown = [*words[:most], f"{len(words) - most} more"] if len(words) > most else list(words)
-    return " and ".join(part for part in (", ".join(shown[:-1]), shown[-1]) if part)
-
-
-def count(n: int, noun: str, plural: str | None = None) -> str:
-    """Return "1 fold", "1,200 folds"."""
-    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+def whole_name(full: str, shown: str) -> str:
+    """Return the whole of a name that is shown cut, "" if all of it is shown."""
+    return full if full != shown else ""
 
 
 def markdown(value: object) -> str:

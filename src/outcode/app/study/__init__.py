@@ -5,15 +5,29 @@
 - :class:`Store` keeps one record per finished cell; :func:`dry_run` says what a study would take.
 """
 
+from outcode.app.study.budget import FEW_ROWS, affordable, left_out, run_in_time, sampled
 from outcode.app.study.estimate import Estimate, MethodEstimate, dry_run
 from outcode.app.study.fitted import facts, seeded
-from outcode.app.study.methods import METHODS, PRESETS, Method, baselines, methods, preset
+from outcode.app.study.methods import (
+    BASELINES,
+    DEFAULT,
+    METHODS,
+    PRESETS,
+    Method,
+    baselines,
+    methods,
+    preset,
+)
 from outcode.app.study.plan import Cell, Study, from_arrays
-from outcode.app.study.progress import Outcome, Progress, Standing
+from outcode.app.study.progress import Outcome, Progress
 from outcode.app.study.running import run
 from outcode.app.study.store import Store, StoreError
+from outcode.results import Standing
 
 __all__ = [
+    "BASELINES",
+    "DEFAULT",
+    "FEW_ROWS",
     "METHODS",
     "PRESETS",
     "Cell",
@@ -26,12 +40,16 @@ __all__ = [
     "Store",
     "StoreError",
     "Study",
+    "affordable",
     "baselines",
     "dry_run",
     "facts",
     "from_arrays",
+    "left_out",
     "methods",
     "preset",
     "run",
+    "run_in_time",
+    "sampled",
     "seeded",
 ]

@@ -17,7 +17,10 @@ from outcode._checks import Array
 from outcode.app.study import fitted as told
 from outcode.app.study.describe import versions
 from outcode.app.study.plan import SCALES, Cell, Rows
+from outcode.app.study.warmup import warm_up
+from outcode.capabilities import HasCode, MadeOfElements, PredictsProbabilities, can
 from outcode.datasets import TableEncoder
+from outcode.results import plain
 
 #: Warnings kept of one cell.
 MOST_WARNINGS = 20
@@ -29,14 +32,10 @@ TIE = 1e-9
 #: Rows of each cluster of the trial in :func:`impossible`.
 CLUSTER = 6
 
-METRICS = (
-    *("error", "balanced_error", "log_loss", "brier", "calibration_error", "fit_seconds"),
-    *("predict_seconds", "support_vectors", "peak_memory", "n_train", "n_test"),
-)
-
 
 def run_cell(cell: Cell, rows: Rows) -> dict[str, Any]:
     """Return the record of a cell; an error of any kind becomes a record with its reason."""
+    warm_up(cell.estimator, len(cell.train))
     started, begin = datetime.now(UTC), time.perf_counter()
     reset_peak()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(limits=1):
@@ -61,7 +60,8 @@ def blank(cell: Cell, status: str = "ok", reason: str | None = None) -> dict[str
         "status": status,
         "reason": reason,
         "parameters": {},
-        "metrics": dict.fromkeys(METRICS) | {"n_train": len(cell.train), "n_test": len(cell.test)},
+        "metrics": dict.fromkeys(metrics.METRICS)
+        | {"n_train": len(cell.train), "n_test": len(cell.test)},
         "details": {},
         "versions": dict(versions()),
         "started": datetime.now(UTC).isoformat(),
@@ -104,7 +104,7 @@ def impossible(estimator: Any, n_classes: int) -> str | None:
     there are classes, the combination is at fault and not the data.
     """
     inner = getattr(estimator, "estimator", estimator)
-    if not all(hasattr(inner, name) for name in ("code", "decoder")):
+    if not can(inner, MadeOfElements):
         return None
     labels = np.repeat(np.arange(n_classes), CLUSTER)
     spread = np.random.RandomState(0).uniform(-0.1, 0.1, size=(len(labels), n_classes))
@@ -126,21 +126,20 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
     between = time.perf_counter()
     predicted = np.asarray(clf.predict(X_test))
     end = time.perf_counter()
-    measured = {
-        "error": metrics.error(labels[cell.test], predicted),
-        "balanced_error": metrics.balanced_error(labels[cell.test], predicted),
+    proba, details = _probabilities(clf, X_test, labels[cell.test], predicted)
+    measured = metrics.measured(labels[cell.test], predicted, proba) | {
         "fit_seconds": between - begin,
         "predict_seconds": end - between,
         "support_vectors": told.support_vectors(clf),
     }
-    worth, details = _probabilities(clf, X_test, labels[cell.test], predicted)
     details |= _details(cell, clf, X_test, labels[cell.test], predicted)
-    if "path" in details and cell.fold == cell.repeat == 0 and len(cell.train) <= MOST_PATH_ROWS:
+    first = cell.fold == cell.repeat == 0 and len(cell.train) <= MOST_PATH_ROWS
+    if first and details.get("path", {}).get("by") == "bound":  # what the bound ranks
         taught, asked = (X_train, labels[cell.train]), (X_test, labels[cell.test])
         details["path"]["error"] = told.path_errors(clf, details["path"]["gamma"], taught, asked)
     return {
         "parameters": told.parameters(clf),
-        "metrics": blank(cell)["metrics"] | measured | worth,
+        "metrics": blank(cell)["metrics"] | measured,
         "details": details,
     }
 
@@ -152,14 +151,14 @@ def cell_seed(cell: Cell) -> int:
 
 def _probabilities(
     clf: Any, X: Any, labels: Array, predicted: Array
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return what the probabilities are worth, where there are some and they agree with predict."""
-    if not hasattr(clf, "predict_proba"):
-        return {}, {}
+) -> tuple[Array | None, dict[str, Any]]:
+    """Return the probabilities, where there are some and they agree with predict, and a diagram."""
+    if not can(clf, PredictsProbabilities):
+        return None, {}
     proba = np.asarray(clf.predict_proba(X))
     against = int(np.sum(proba[np.arange(len(proba)), predicted] < proba.max(axis=1) - TIE))
     if against:
-        return {}, {
+        return None, {
             "warnings": [
                 f"The probabilities contradict the predictions on {against} of {len(proba)} rows: "
                 f"they are left out."
@@ -167,12 +166,7 @@ def _probabilities(
         }
     diagram = metrics.reliability(labels, proba)
     bins = {name: getattr(diagram, name) for name in ("count", "confidence", "accuracy")}
-    worth = {
-        "log_loss": metrics.log_loss(labels, proba),
-        "brier": metrics.brier(labels, proba),
-        "calibration_error": diagram.calibration_error,
-    }
-    return worth, {"reliability": {name: _without_nan(values) for name, values in bins.items()}}
+    return proba, {"reliability": {name: _without_nan(values) for name, values in bins.items()}}
 
 
 def _details(cell: Cell, clf: Any, X: Any, labels: Array, predicted: Array) -> dict[str, Any]:
@@ -182,15 +176,15 @@ def _details(cell: Cell, clf: Any, X: Any, labels: Array, predicted: Array) -> d
         "rows": cell.test.tolist(),
         **told.columns(clf, X, labels),
     }
-    if (path := told.bound_path(clf)) is not None:
+    if (path := told.width_path(clf)) is not None:
         found["path"] = path
-    if cell.fold == cell.repeat == 0 and hasattr(told.chosen(clf), "code_"):
+    if cell.fold == cell.repeat == 0 and can(told.chosen(clf), HasCode):
         found["code"] = np.asarray(told.chosen(clf).code_).tolist()
     return found
 
 
 def _without_nan(values: Array) -> list[Any]:
-    return [None if np.isnan(value) else value for value in values.tolist()]
+    return [plain(value) for value in values.tolist()]
 
 
 def _said(caught: list[warnings.WarningMessage]) -> list[str]:

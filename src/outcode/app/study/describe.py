@@ -61,6 +61,9 @@ def describe_data(data: Any, rows: Any, scale: str | None) -> dict[str, Any]:
         "classes": list(rows.classes),
         "counts": counts.tolist(),
         "about": list(data.about),
-        "findings": [{"code": f.code, "message": f.message} for f in data.findings],
+        "findings": [
+            {"code": f.code, "message": f.message, "columns": list(f.columns)}
+            for f in data.findings
+        ],
         "missing": int(data.table.missing),
     }

@@ -11,6 +11,7 @@ from outcode._checks import Array
 from outcode.app.study.cell import run_cell
 from outcode.app.study.plan import Cell, Rows, Study
 from outcode.parallel import n_threads
+from outcode.words import duration, size
 
 #: Rows of the larger of the two samples a method is timed on; the smaller has half.
 SAMPLE = 400
@@ -50,14 +51,14 @@ class Estimate:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.cells} cells, {self.workers} at a time: about {_duration(self.seconds)} and "
-            f"{_megabytes(self.memory)}. An estimate from fits on at most {SAMPLE} rows; it can be "
+            f"{self.cells} runs, {self.workers} at a time: about {duration(self.seconds)} and "
+            f"{size(self.memory)}. An estimate from fits on at most {SAMPLE} rows; it can be "
             f"wrong by a factor of two or three.",
-            f"{'data set':20} {'method':20} {'cells':>5} {'a cell':>10} {'memory':>10}",
+            f"{'data set':20} {'method':20} {'runs':>5} {'one run':>10} {'memory':>10}",
         ]
         lines += [
-            f"{m.dataset[:20]:20} {m.method[:20]:20} {m.cells:5} {_duration(m.seconds):>10} "
-            f"{_megabytes(m.memory):>10}" + (f"  {m.reason}" if m.reason else "")
+            f"{m.dataset[:20]:20} {m.method[:20]:20} {m.cells:5} {duration(m.seconds):>10} "
+            f"{size(m.memory):>10}" + (f"  {m.reason}" if m.reason else "")
             for m in self.methods
         ]
         return "\n".join(lines)
@@ -113,20 +114,10 @@ def _grown(small: float, large: float, sizes: Sequence[int], n: int) -> float:
     return float(large * (n / sizes[1]) ** np.clip(power, *POWERS))
 
 
-def _sample(rows: Rows, size: int, seed: int) -> Array:
-    """Return about ``size`` rows, at least four of each class as far as it has them."""
+def _sample(rows: Rows, n: int, seed: int) -> Array:
+    """Return about ``n`` rows, at least four of each class as far as it has them."""
     rng, taken = np.random.RandomState(seed), []
     for q in range(len(rows.classes)):
         mine = rng.permutation(np.flatnonzero(rows.labels == q))
-        taken.append(mine[: max(4, round(size * len(mine) / len(rows.labels)))])
+        taken.append(mine[: max(4, round(n * len(mine) / len(rows.labels)))])
     return np.sort(np.concatenate(taken))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _megabytes(n_bytes: float) -> str:
-    return f"{n_bytes / 2**20:.0f} MB" if n_bytes < 2**30 else f"{n_bytes / 2**30:.1f} GB"

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from outcode import dichotomies
+from outcode import dichotomies, results
 from outcode._checks import Array
+from outcode.capabilities import HasCode, HasSteps, HasSupport, can
 from outcode.metrics import error
+from outcode.words import percent
 
 
 def seeded(estimator: Any, seed: int, n_jobs: int | None = 1) -> Any:
@@ -30,7 +32,7 @@ def chosen(fitted: Any) -> Any:
     while True:
         if hasattr(fitted, "best_estimator_"):
             fitted = fitted.best_estimator_
-        elif hasattr(fitted, "steps"):
+        elif can(fitted, HasSteps):
             fitted = fitted.steps[-1][1]
         else:
             return fitted
@@ -57,10 +59,10 @@ def support_vectors(fitted: Any) -> int | None:
 
 
 def _support(machine: Any) -> Array | None:
-    if hasattr(machine, "support_"):
+    if can(machine, HasSupport):
         return np.asarray(machine.support_)
     fitted = getattr(machine, "estimators_", ())
-    if not len(fitted) or not all(hasattr(part, "support_") for part in fitted):
+    if not len(fitted) or not all(can(part, HasSupport) for part in fitted):
         return None
     parts: list[Array] = [part.support_ for part in fitted]
     used = getattr(machine, "used_", None)  # a bank trains each column on its own rows
@@ -69,13 +71,18 @@ def _support(machine: Any) -> Array | None:
     return np.concatenate(parts)
 
 
-def bound_path(fitted: Any) -> dict[str, list[float]] | None:
-    """Return the leave-one-out bound of each gamma tried, at the C chosen; None without bounds."""
-    results = getattr(fitted, "results_", {})
-    if "bound" not in results or not np.all(np.isfinite(results["gamma"])):
+def width_path(fitted: Any) -> dict[str, Any] | None:
+    """Return what each gamma tried came to at the C chosen, None without a search of gamma.
+
+    "bound" are the leave-one-out bounds, or the held-out errors, as "by" says.
+    """
+    table = getattr(fitted, "results_", {})
+    if not {"gamma", "C"} <= set(table) or not np.all(np.isfinite(table["gamma"])):
         return None
-    same = (results["C"] == results["C"][fitted.best_index_]) | np.isnan(results["C"])
-    return {name: results[name][same].tolist() for name in ("gamma", "bound")}
+    same = (table["C"] == table["C"][fitted.best_index_]) | np.isnan(table["C"])
+    by = "bound" if "bound" in table else "folds"
+    values = table["bound"] if by == "bound" else 1.0 - table["mean_score"]
+    return {"gamma": table["gamma"][same].tolist(), "bound": values[same].tolist(), "by": by}
 
 
 def path_errors(
@@ -94,20 +101,15 @@ def columns(fitted: Any, X: Any, labels: Array) -> dict[str, Any]:
     of +1 among them; "bit_errors": how many rows have 0, 1, 2, ... wrong columns.
     """
     inner = chosen(fitted)
-    if not hasattr(inner, "code_") or not hasattr(inner, "margins"):
+    if not can(inner, HasCode):
         return {}
     targets = dichotomies.targets(labels, inner.code_)
-    wrong = (inner.margins(X) * targets <= 0) & (targets != 0)
-    used = (targets != 0).sum(axis=0)
-    shares = [_share(count, used) for count in (wrong.sum(axis=0), (targets > 0).sum(axis=0))]
+    wrong = results.wrong_columns(inner.margins(X), targets)
+    shares = [list(map(results.plain, part)) for part in results.column_shares(wrong, targets)]
     return {
         "columns": dict(zip(("error", "positives"), shares, strict=True)),
         "bit_errors": np.bincount(wrong.sum(axis=1)).tolist(),
     }
-
-
-def _share(count: Array, of: Array) -> list[float | None]:
-    return [float(c / n) if n else None for c, n in zip(count, of, strict=True)]
 
 
 def facts(fitted: Any) -> list[str]:
@@ -117,10 +119,10 @@ def facts(fitted: Any) -> list[str]:
         listed = (f"{_last(name)} = {_short(value)}" for name, value in found.items())
         lines.append(f"Chosen: {', '.join(listed)}")
     if hasattr(fitted, "best_bound_"):
-        lines.append(f"Leave-one-out bound: {100 * fitted.best_bound_:.2f} %")
+        lines.append(f"Leave-one-out bound: {percent(fitted.best_bound_)}")
     elif hasattr(fitted, "best_score_"):
-        lines.append(f"Error by inner folds: {100 * (1 - fitted.best_score_):.2f} %")
-    if hasattr(inner, "code_"):
+        lines.append(f"Error by inner folds: {percent(1 - fitted.best_score_)}")
+    if can(inner, HasCode):
         lines.append(f"Code: {inner.code_.shape[0]} classes, {inner.code_.shape[1]} columns")
     if (count := support_vectors(fitted)) is not None:
         lines.append(f"Support vectors: {count}")

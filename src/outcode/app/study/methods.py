@@ -13,24 +13,30 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
 from outcode import codes, decoders, machines
 from outcode._checks import lookup
 from outcode.app.study.searches import GammaSearchCV, MachineBoundSearch, powers
+from outcode.capabilities import MadeOfElements, TrainsOnGram, can
 from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
-from outcode.selection import KernelSearchCV, LOOBoundSearch
+from outcode.selection import LOOBoundSearch, OutputCodeClassifierCV
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A classifier with a name; what is fitted is a clone of ``estimator``."""
+    """A classifier with a name; what is fitted is a clone of ``estimator``.
+
+    Its time grows about as the power ``growth`` of the rows.
+    """
 
     name: str
     estimator: Any
     title: str = ""
     baseline: bool = False
+    growth: float = 2.0
 
     def description(self) -> dict[str, Any]:
         """Return the method's entry in a study's meta dict."""
@@ -44,73 +50,96 @@ class Method:
 
 @dataclass(frozen=True)
 class Grid:
-    """What is searched: ``factors`` of gamma and values of ``C`` by folds; gamma at ``C_bound`` by
-    leave-one-out bound. ``fast``: a decoder that has no bound, or that is itself fitted on folds,
-    takes the gamma that the bound chooses for its machines."""
+    """What is searched by cross-validation: ``factors`` of gamma and values of ``C``, on ``folds``.
+
+    ``fast``: a decoder that is itself fitted on folds, or on neighbours, takes the gamma and C that
+    are best for its machines under hinge decoding. ``bound``: gamma by leave-one-out bound instead
+    of folds, at the middle C.
+    """
 
     factors: tuple[float, ...]
     C: tuple[float, ...]
     folds: int = 3
     fast: bool = False
-    C_bound: float = 10.0
+    bound: bool = False
 
-    def words(self) -> str:
+    @property
+    def middle(self) -> float:
+        """The C where none is searched."""
+        return self.C[len(self.C) // 2]
+
+    def words(self, cost: bool = True) -> str:
         """What is searched by folds, in words."""
-        return f"gamma of {len(self.factors)}, {_values('C', self.C)}, by {self.folds} folds"
+        also = f" and {_values('C', self.C)}" if cost else ""
+        return f"gamma of {len(self.factors)}{also} by {self.folds} folds, more at the edge"
 
 
 GRIDS = {
-    "quick": Grid(powers(4, range(-1, 2)), (10.0,), fast=True),
+    "quick": Grid(powers(4, range(-1, 2)), (1.0, 10.0, 100.0), fast=True),
     "standard": Grid(powers(4, range(-2, 3)), (1.0, 10.0, 100.0)),
     "full": Grid(powers(2, range(-5, 6)), (0.1, 1.0, 10.0, 100.0, 1000.0), folds=5),
+    "bound": Grid(powers(2, range(-5, 6)), (10.0,), bound=True),
 }
+
+#: The method that `outcode fit` trains unless told otherwise.
+DEFAULT = "tuned"
+#: What a user would take without this library; they join every study.
+BASELINES = "svc", "ovr-svc", "random-forest", "hist-boosting"
 
 #: Methods of each preset, best known first; those a data set does not allow are skipped there.
 PRESETS = {
     "quick": (
-        *("ova+hinge", "ovo+hinge", "ovo+likelihood", "dense+likelihood"),
-        *("ova+drm", "spoc", "svc", "ovr-svc"),
+        *("tuned", "ova+hinge", "ovo+hinge", "ovo+likelihood", "dense+likelihood"),
+        *("ova+drm", "spoc", *BASELINES),
     ),
     "standard": (
-        *("ova+hinge", "ova+likelihood", "ova+llw", "ova+srm", "ova+drm"),
+        *("tuned", "ova+hinge", "ova+likelihood", "ova+llw", "ova+srm", "ova+drm"),
         *("ovo+hinge", "ovo+hamming", "ovo+likelihood", "ovo+coupling", "ovo+ddag"),
         *("dense+hinge", "dense+likelihood", "sparse+hinge", "bch+likelihood"),
-        *("ova+hinge+ls", "dense+hinge+ls", "spoc", "svc", "ovr-svc"),
+        *("ova+hinge+ls", "dense+hinge+ls", "spoc", *BASELINES),
     ),
 }
+#: Trees of the random forest.
+TREES = 500
 #: Codes learned from the data, in the full preset where they exist.
 LEARNED = "decoc", "forest", "ecocone", "jecoc"
 
 
-def methods(names: Iterable[str], grid: str = "standard") -> list[Method]:
-    """Return the methods of these names; ``grid`` is how much is searched, as in the presets.
+def methods(names: Iterable[str], grid: str = "standard", n_rows: int = 0) -> list[Method]:
+    """Return the methods of these names; ``grid`` is how much is searched, as in the presets, for
+    data of so many rows.
 
     >>> [method.title for method in methods(["ovo+likelihood"])]
-    ['ovo code, likelihood decoder, svm; gamma of 11 by leave-one-out bound, C = 10']
+    ['ovo code, likelihood decoder, svm; gamma of 5 and C of 1, 10, 100 by 3 folds, more at the \
+edge']
     """
-    chosen = lookup(GRIDS, grid, "grid")
+    chosen = _grid(grid, n_rows)
     return [_method(name, chosen) for name in names]
+
+
+def _grid(name: str, n_rows: int) -> Grid:
+    grid = lookup(GRIDS, name, "grid")
+    if n_rows <= 5000:
+        return grid
+    return replace(grid, factors=powers(4, range(-1, 2)), C=grid.C[len(grid.C) // 2 :][:2])
 
 
 def preset(name: str, n_rows: int, n_classes: int) -> list[Method]:
     """Return the methods of a preset, for data of this size.
 
-    "quick" is eight methods on a small grid, "standard" about twenty, "full" every decoder on the
+    "quick" is eleven methods on a small grid, "standard" about twenty, "full" every decoder on the
     common codes and every learned code. Beyond 5,000 rows less is searched.
 
     >>> [method.name for method in preset("quick", 150, 3) if method.baseline]
-    ['svc', 'ovr-svc']
+    ['svc', 'ovr-svc', 'random-forest', 'hist-boosting']
     """
-    grid = lookup(GRIDS, name, "preset")
-    if n_rows > 5000:
-        grid = replace(grid, factors=powers(4, range(-1, 2)), C=grid.C[len(grid.C) // 2 :][:2])
-    names = PRESETS[name] if name in PRESETS else _everything(n_classes)
-    return [_method(each, grid) for each in names]
+    lookup(GRIDS, name, "preset")
+    return methods(PRESETS.get(name) or _everything(n_classes), name, n_rows)
 
 
 def baselines(grid: str = "standard") -> list[Method]:
-    """Return the two methods a user knows from scikit-learn."""
-    return methods(["svc", "ovr-svc"], grid)
+    """Return the methods a user knows from scikit-learn."""
+    return methods(BASELINES, grid)
 
 
 def _everything(n_classes: int) -> list[str]:
@@ -130,7 +159,7 @@ def _everything(n_classes: int) -> list[str]:
 
 
 def _other_machines() -> list[str]:
-    return [name for name in machines.MACHINES if name != "svm"]
+    return [name for name in machines.MACHINES if name not in ("svm", *METHODS)]
 
 
 def _method(name: str, grid: Grid) -> Method:
@@ -165,29 +194,54 @@ def _unknown(name: str) -> None:
 def _classifier(code: str, decoder: str, machine: str, grid: Grid) -> OutputCodeClassifier:
     element = lookup(machines.MACHINES, machine, "machine")()
     if "C" in element.get_params():
-        element.set_params(C=grid.C_bound)
+        element.set_params(C=grid.middle)
     return OutputCodeClassifier(code, element, decoder)
 
 
 def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
     """Return the classifier within its search, and what is searched in words."""
-    if not hasattr(clf.machine, "fit_gram"):
-        return clf, "no parameter is searched"
-    known_c = getattr(clf.machine, "C", None)
-    at = "" if known_c is None else f", C = {known_c:g}"
-    decoder, in_kernel = decoders.resolve(clf.decoder), _bias(clf) == "kernel"
-    if grid.fast and in_kernel and (not decoder.monotone or hasattr(decoder, "folds")):
+    if not can(clf.machine, TrainsOnGram):
+        return _refitting_search(clf, grid)
+    costly = "C" in clf.machine.get_params()
+    if grid.bound and getattr(clf.machine, "bias", None) == "kernel":
+        at = f", C = {grid.middle:g}" if costly else ""
+        if decoders.resolve(clf.decoder).monotone:
+            return LOOBoundSearch(clf), f"gamma of 11 by leave-one-out bound{at}"
         return MachineBoundSearch(clf), f"gamma of 11 by leave-one-out bound of its machines{at}"
-    if in_kernel and decoder.monotone:
-        return LOOBoundSearch(clf), f"gamma of 11 by leave-one-out bound{at}"
-    values = None if known_c is None else grid.C
-    also = "" if values is None else f", {_values('C', values)},"
-    return KernelSearchCV(clf, Cs=values, cv=grid.folds), f"gamma of 11{also} by {grid.folds} folds"
+    decoder = decoders.resolve(clf.decoder)
+    proxy = grid.fast and (not decoder.monotone or "folds" in decoder.get_params())
+    search = GammaSearchCV(
+        clf,
+        "machine__gamma",
+        "machine__C" if costly else None,
+        factors=grid.factors,
+        costs=grid.C,
+        cv=grid.folds,
+        shared=True,
+        searched={"decoder": "hinge"} if proxy else None,
+    )
+    return search, grid.words(costly) + (", under hinge decoding" if proxy else "")
 
 
-def _bias(clf: OutputCodeClassifier) -> str | None:
-    """Return the bias of the machine, None if it has none: the bounds ask for "kernel"."""
-    return getattr(clf.machine, "bias", None)
+def _refitting_search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
+    """Return a search that fits anew for every setting, for machines without a Gram matrix."""
+    if "machine__gamma" not in clf.get_params():
+        return clf, "no parameter is searched"
+    given: dict[str, Any] = {"factors": grid.factors, "costs": grid.C, "cv": grid.folds}
+    return GammaSearchCV(clf, "machine__gamma", "machine__C", **given), grid.words()
+
+
+def _by_folds(clf: Any, grid: Grid, gamma: str = "gamma", cost: str = "C") -> GammaSearchCV:
+    shared = can(clf, MadeOfElements)
+    return GammaSearchCV(
+        clf, gamma, cost, factors=grid.factors, costs=grid.C, cv=grid.folds, shared=shared
+    )
+
+
+def _shared(clf: Any, grid: Grid) -> GammaSearchCV:
+    """Return the search of a classifier that learns all classes at once, without probabilities."""
+    given: dict[str, Any] = {"factors": grid.factors, "costs": grid.C, "cv": grid.folds}
+    return GammaSearchCV(clf, shared=True, searched={"folds": None}, **given)
 
 
 def _values(name: str, values: tuple[float, ...]) -> str:
@@ -197,37 +251,53 @@ def _values(name: str, values: tuple[float, ...]) -> str:
 
 
 def _svc(grid: Grid) -> Method:
-    search = GammaSearchCV(SVC(), factors=grid.factors, other={"C": grid.C}, cv=grid.folds)
-    return Method("svc", search, f"scikit-learn SVC (one-vs-one); {grid.words()}", baseline=True)
+    title = f"scikit-learn SVC (one-vs-one); {grid.words()}"
+    return Method("svc", _by_folds(SVC(), grid), title, baseline=True)
 
 
 def _ovr_svc(grid: Grid) -> Method:
-    search = GammaSearchCV(
-        OneVsRestClassifier(SVC()),
-        "estimator__gamma",
-        factors=grid.factors,
-        other={"estimator__C": grid.C},
-        cv=grid.folds,
-    )
+    search = _by_folds(OneVsRestClassifier(SVC()), grid, "estimator__gamma", "estimator__C")
     title = f"scikit-learn OneVsRestClassifier(SVC); {grid.words()}"
     return Method("ovr-svc", search, title, baseline=True)
 
 
+def _forest(grid: Grid) -> Method:
+    clf = RandomForestClassifier(n_estimators=TREES)
+    title = f"scikit-learn RandomForestClassifier, {TREES} trees; no parameter is searched"
+    return Method("random-forest", clf, title, baseline=True, growth=1.0)
+
+
+def _boosting(grid: Grid) -> Method:
+    title = "scikit-learn HistGradientBoostingClassifier; no parameter is searched"
+    clf = HistGradientBoostingClassifier()
+    return Method("hist-boosting", clf, title, baseline=True, growth=1.0)
+
+
+def _tuned(grid: Grid) -> Method:
+    title = "the tuned classifier: kernel, width, C, code and machine by held-out rows"
+    return Method("tuned", OutputCodeClassifierCV(), title)
+
+
 def _spoc(grid: Grid) -> Method:
-    other = {"beta": tuple(1.0 / C for C in grid.C)}
-    search = GammaSearchCV(SPOC(), factors=grid.factors, other=other, cv=grid.folds)
-    return Method("spoc", search, f"SPOC, all classes in one machine; {grid.words()}, beta = 1/C")
+    title = f"SPOC, all classes in one machine; {grid.words()}, beta = 1/C"
+    return Method("spoc", _shared(SPOC(), grid), title)
 
 
 def _sbc(grid: Grid) -> Method:
-    clf = SingleBinaryClassifier()
-    search = GammaSearchCV(clf, factors=grid.factors, other={"C": grid.C}, cv=grid.folds)
-    return Method("sbc", search, f"single binary classifier; {grid.words()}")
+    return Method(
+        "sbc",
+        _shared(SingleBinaryClassifier(), grid),
+        f"single binary classifier; {grid.words()}",
+    )
 
 
+#: Methods that are no combination of code, decoder and machine.
 METHODS: dict[str, Callable[[Grid], Method]] = {
+    "tuned": _tuned,
     "spoc": _spoc,
     "sbc": _sbc,
     "svc": _svc,
     "ovr-svc": _ovr_svc,
+    "random-forest": _forest,
+    "hist-boosting": _boosting,
 }

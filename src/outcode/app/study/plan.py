@@ -17,11 +17,10 @@ from outcode._checks import Array, lookup
 from outcode.app.study.describe import describe_data, machine, versions
 from outcode.app.study.methods import Method, baselines, methods
 from outcode.app.study.store import SCHEMA
+from outcode.metrics import MEASURES
 
 #: Scalings of the numeric columns, fitted on the training rows.
 SCALES: dict[str, str | None] = {"standard": "standard", "unit": "unit", "none": None}
-#: What a study may be ranked by; lower is better.
-MEASURES = dict.fromkeys(("error", "balanced_error", "log_loss", "brier", "calibration_error"))
 #: Where folds come from: drawn here, or the data set's own training and test rows.
 SPLITS = dict.fromkeys(("folds", "own"))
 
@@ -83,16 +82,17 @@ class Study:
         a single row is never left out
     seed : of the folds and of whatever is random in a method
     scale : "standard", "unit" or None: of numeric columns, fitted on the training rows
-    measure : what the leader is named by; lower is better
+    measure : what methods are ranked by, a key of ``metrics.MEASURES``
     splits : "folds", or "own" for the data sets' own training and test rows as the only fold
-    baselines : add the two methods of scikit-learn where the methods lack them
+    first : run the first so many folds only
+    baselines : add the methods of scikit-learn where the methods lack them
 
     Examples
     --------
     >>> data = from_arrays("toy", np.arange(12.0)[:, None], list("aabb" * 3))
     >>> study = Study([data], ["ova+hinge"], folds=3)
     >>> len(study.cells()), study.cells()[0].method
-    (9, 'ova+hinge')
+    (15, 'ova+hinge')
     """
 
     datasets: Any
@@ -104,6 +104,7 @@ class Study:
     measure: str = "error"
     splits: str = "folds"
     baselines: bool = True
+    first: int | None = None
 
     def __post_init__(self) -> None:
         given = [self.datasets] if hasattr(self.datasets, "table") else self.datasets
@@ -134,13 +135,18 @@ class Study:
         """Return all cells: every method on the first fold of every data set, then the second."""
         return self._cells
 
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """The (repeat, fold) that are run."""
+        return sorted({(cell.repeat, cell.fold) for cell in self._cells})
+
     @cached_property
     def _cells(self) -> list[Cell]:
         split = {data.name: self.partitions(data) for data in self.datasets}
         places = sorted({place for parts in split.values() for place in parts})
         return [
             self._cell(data, method, place, split[data.name][place])
-            for place in places
+            for place in places[: self.first]
             for data in self.datasets
             if place in split[data.name]
             for method in self.methods
@@ -177,6 +183,8 @@ class Study:
             **settings,
             "measure": self.measure,
             "splits": self.splits,
+            "cells": len(self._cells),
+            "folds_run": len(self.places),
             "machine": machine(),
             "versions": versions(),
             "datasets": [

@@ -26,6 +26,7 @@ from typing import Any
 from outcode.app.study.cell import blank, sentence
 from outcode.app.study.plan import Cell, Rows
 from outcode.app.study.worker import START, receive, send
+from outcode.words import size
 
 #: How often a cell is tried again whose worker died.
 RETRIES = 3
@@ -104,12 +105,12 @@ class Pool:
     Parameters
     ----------
     rows : the data sets by name; each is sent to a worker once
-    size : number of processes
+    n_workers : number of processes
     limits : of one cell
     """
 
-    def __init__(self, rows: Mapping[str, Rows], size: int, limits: Limits) -> None:
-        self.rows, self.size, self.limits = rows, size, limits
+    def __init__(self, rows: Mapping[str, Rows], n_workers: int, limits: Limits) -> None:
+        self.rows, self.n_workers, self.limits = rows, n_workers, limits
         self.events: queue.SimpleQueue[tuple[Worker, Any]] = queue.SimpleQueue()
         self.workers: list[Worker] = []
         self.waiting: deque[Cell] = deque()
@@ -144,7 +145,7 @@ class Pool:
 
     def _assign(self, wanted: Callable[[Cell], bool]) -> Iterator[dict[str, Any]]:
         """Give each idle worker a cell; yield the records of cells that cannot be sent."""
-        needed = min(self.size, len(self.waiting) + len(self._busy()))
+        needed = min(self.n_workers, len(self.waiting) + len(self._busy()))
         while len(self.workers) < needed:
             self.workers.append(Worker(self.events))
         for worker in self.workers:
@@ -220,9 +221,9 @@ class Pool:
         seconds, memory = self.limits.seconds, self.limits.memory
         worker.peak = max(worker.peak, self.resident(worker.process.pid))
         if seconds is not None and worker.spent > seconds:
-            return "timeout", f"Stopped after {seconds:g} s, the limit of a cell.", seconds
+            return "timeout", f"Stopped after {seconds:g} s, the limit of a run.", seconds
         if memory is not None and worker.peak > memory:
-            found, most = (f"{size / 2**20:.0f} MB" for size in (worker.peak, memory))
+            found, most = map(size, (worker.peak, memory))
             return "memory", f"Stopped at {found}: the limit is {most}.", memory
         return None
 

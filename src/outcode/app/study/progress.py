@@ -8,17 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from outcode import results
+from outcode.results import Standing
+
 #: Records with these states count as failures in the exit code.
 FAILURES = "failed", "timeout", "memory", "crashed"
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A method so far: the mean of the study's measure over its finished cells."""
-
-    method: str
-    value: float
-    cells: int
+#: What the leaderboard needs of a record.
+KEPT = "key", "dataset", "method", "status", "reason", "metrics"
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class Progress:
     @property
     def best(self) -> Standing | None:
         """The leading method."""
-        return self.leaderboard[0] if self.leaderboard else None
+        return next((s for s in self.leaderboard if s.finished), None)
 
 
 @dataclass(frozen=True)
@@ -63,12 +59,12 @@ class Outcome:
             why = "Interrupted" if self.interrupted else "The time is up"
             total = self.remaining + sum(self.counts.values())
             parts.append(
-                f"{why}: {total - self.remaining} of {total} cells are finished. Run the same "
+                f"{why}: {total - self.remaining} of {total} runs are finished. Run the same "
                 f"command again to go on from here."
             )
         other = [f"{n} {status}" for status, n in self.counts.items() if status != "ok" and n]
         if other:
-            parts.append(f"Cells without a result: {', '.join(other)}; the report says why.")
+            parts.append(f"Runs without a result: {', '.join(other)}; the report says why.")
         return " ".join(parts)
 
     @property
@@ -87,7 +83,7 @@ class Tally:
     def __init__(self, total: int, measure: str, workers: int) -> None:
         self.total, self.measure, self.workers = total, measure, workers
         self.counts: Counter[str] = Counter()
-        self.values: dict[str, list[float]] = {}
+        self.records: list[dict[str, Any]] = []
         self.seconds: dict[tuple[str, str], list[float]] = {}
         self.begin, self.done_now = time.monotonic(), 0
 
@@ -103,19 +99,13 @@ class Tally:
 
     def _count(self, record: dict[str, Any]) -> None:
         self.counts[record["status"]] += 1
-        value = record["metrics"].get(self.measure)
-        if record["status"] == "ok" and value is not None:
-            self.values.setdefault(record["method"], []).append(value)
+        self.records.append({key: record[key] for key in KEPT})
         place = record["dataset"], record["method"]
         self.seconds.setdefault(place, []).append(record["seconds"])
 
     def view(self, waiting: Iterable[tuple[str, str]]) -> Progress:
         """Return the progress, given (data set, method) of the cells still to do."""
-        standings = [
-            Standing(method, sum(values) / len(values), len(values))
-            for method, values in self.values.items()
-        ]
-        board = tuple(sorted(standings, key=lambda s: (s.value, -s.cells)))
+        board = tuple(results.leaderboard(self.records, measure=self.measure))
         return Progress(sum(self.counts.values()), self.total, self._left(waiting), board)
 
     def _left(self, waiting: Iterable[tuple[str, str]]) -> float | None:

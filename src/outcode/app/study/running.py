@@ -29,6 +29,7 @@ def run(
     cell_timeout: float | None = None,
     memory_limit: float | None = None,
     on_record: OnRecord | None = None,
+    wanted: Callable[[Cell], bool] | None = None,
 ) -> Outcome:
     """Run the cells that the store has no record of, and return how it ended.
 
@@ -47,6 +48,7 @@ def run(
     cell_timeout : seconds for one cell; its record then says "timeout"
     memory_limit : bytes of resident memory of one worker; the record of its cell says "memory"
     on_record : called with each new record and the :class:`Progress`
+    wanted : asked just before a cell is started; one not wanted is left for another run
 
     Examples
     --------
@@ -56,7 +58,7 @@ def run(
     >>> with Store(":memory:") as store:
     ...     outcome = run(Study(data, "ova+hinge", folds=2), store, n_jobs=0)
     >>> outcome.counts, outcome.remaining
-    ({'ok': 6}, 0)
+    ({'ok': 10}, 0)
     """
     _check_limits(n_jobs, time=time_limit, cell=cell_timeout, memory=memory_limit)
     store.describe(store.given or study.meta(), study.keys())
@@ -64,11 +66,15 @@ def run(
     ledger = _Ledger(study, store, store.retried_keys(cell_timeout, memory_limit), workers)
     with _stopping(time_limit, raises=n_jobs == 0) as stop:
         cells = list(ledger.pending.values())
+
+        def asked(cell: Cell) -> bool:
+            return (wanted is None or wanted(cell)) and ledger.wanted(cell)
+
         if n_jobs == 0:
-            source = _here(cells, study.rows, stop=stop, wanted=ledger.wanted)
+            source = _here(cells, study.rows, stop=stop, wanted=asked)
         else:
             pool = Pool(study.rows, workers, Limits(cell_timeout, memory_limit))
-            source = pool.records(cells, stop=stop, wanted=ledger.wanted)
+            source = pool.records(cells, stop=stop, wanted=asked)
         with closing(source), stop.quietly():
             for record in source:
                 ledger.enter(record)

@@ -6,11 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from outcode import dichotomies
+from outcode import dichotomies, results
 from outcode._checks import Array
+from outcode.app.report import drawings
+from outcode.app.report.blocks import (
+    Block,
+    Entry,
+    Figure,
+    Finding,
+    Findings,
+    Grid,
+    Head,
+    Table,
+    Text,
+    by_dataset,
+    side_by_side,
+)
 from outcode.app.report.classes import MOST_DATASETS, best_on
-from outcode.app.report.evidence import Cell, Data, Evidence, detail, finite, metric_of, plain
-from outcode.app.report.text import count, listing, percent
+from outcode.app.report.evidence import Cell, Data, Evidence
+from outcode.results import detail, finite, plain
+from outcode.words import count, listing, percent
 
 #: Rows and columns of a code drawn; findings and hard columns listed.
 MOST_ROWS, MOST_COLUMNS, MOST_FINDINGS, MOST_HARD = 40, 80, 8, 5
@@ -29,7 +44,7 @@ def code_matrices(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _coded(evidence: Evidence, data: Data, part: str, most: int) -> list[tuple[str, list[Cell]]]:
+def coded(evidence: Evidence, data: Data, part: str, most: int) -> list[tuple[str, list[Cell]]]:
     """Return the best methods whose cells have a part of the details, with these cells."""
     found = []
     for method in best_on(evidence, data.name):
@@ -39,14 +54,15 @@ def _coded(evidence: Evidence, data: Data, part: str, most: int) -> list[tuple[s
     return found[:most]
 
 
-def _few(evidence: Evidence) -> int:
+def few(evidence: Evidence) -> int:
+    """Return for how many methods of a data set codes are shown."""
     return 4 if len(evidence.datasets) == 1 else 1
 
 
 def _codes(evidence: Evidence, data: Data) -> list[dict[str, Any]]:
     return [
         _code(data, method, cells[0])
-        for method, cells in _coded(evidence, data, "code", _few(evidence))
+        for method, cells in coded(evidence, data, "code", few(evidence))
     ]
 
 
@@ -83,14 +99,14 @@ def _code_sentences(
         else f"closest {listing([*pairs, *[''] * (len(close) - len(pairs))], 3)}"
     )
     able = (
-        f"corrects any {count(surely, 'wrong column')}"
+        f"corrects any {count(surely, 'wrong dichotomy', 'wrong dichotomies')}"
         if surely
-        else "corrects no wrong column for certain"
+        else "corrects no wrong dichotomy for certain"
     )
     return [
-        f"{method} uses {count(diagnosis.n_dichotomies, 'column')} for "
+        f"{method} uses {count(diagnosis.n_dichotomies, 'dichotomy', 'dichotomies')} for "
         f"{count(diagnosis.n_classes, 'class', 'classes')}; rows differ in at least "
-        f"{diagnosis.min_distance:g} columns (mean {diagnosis.mean_distance:.3g}, a zero counts "
+        f"{diagnosis.min_distance:g} of them (mean {diagnosis.mean_distance:.3g}, a zero counts "
         f"one half), {nearest}. The code {able}."
     ]
 
@@ -118,7 +134,7 @@ def _columns(data: Data, code: Array, columns: Any) -> dict[str, Any] | None:
                 "column": int(s),
                 "error": plain(errors[s]),
                 "positives": plain(positives[s]) if s < len(positives) else None,
-                "problem": _problem(data, code[:, s]),
+                "problem": results.opposed(code[:, s], data.classes),
             }
             for s in order
             if errors[s] > 0
@@ -126,28 +142,14 @@ def _columns(data: Data, code: Array, columns: Any) -> dict[str, Any] | None:
     }
 
 
-def _problem(data: Data, column: Array) -> str:
-    sides = [[data.classes[q] for q in np.flatnonzero(column == sign)] for sign in (1, -1)]
-    plus, minus = (
-        "all others"
-        if len(side) > 3 and len(side) == len(column) - len(other)
-        else listing(side, 3)
-        for side, other in ((sides[0], sides[1]), (sides[1], sides[0]))
-    )
-    return f"{plus} against {minus}"
-
-
 def bit_errors(evidence: Evidence) -> dict[str, Any]:
     """Return how many columns were wrong in a test row, over all folds."""
     found = []
     for data in evidence.datasets[:MOST_DATASETS]:
-        for method, cells in _coded(evidence, data, "bit_errors", _few(evidence)):
-            counts = [np.array(detail(cell, "bit_errors"), dtype=int) for cell in cells]
-            total = np.zeros(max(map(len, counts)), dtype=int)
-            for part in counts:
-                total[: len(part)] += part
+        for method, cells in coded(evidence, data, "bit_errors", few(evidence)):
+            total = results.bit_errors([detail(cell, "bit_errors") for cell in cells])
             found.append(_bits(data, method, total, _known_correction(cells)))
-    return {"histograms": found, "note": None if found else "No method counted wrong columns."}
+    return {"histograms": found, "note": None if found else "No method counted wrong dichotomies."}
 
 
 def _known_correction(cells: list[Cell]) -> int | None:
@@ -170,65 +172,99 @@ def _bits(data: Data, method: str, total: Array, surely: int | None) -> dict[str
         "method": method,
         "counts": total.tolist(),
         "correction": surely,
-        "sentence": f"{method} has one or more wrong columns in {percent(some)} of test rows"
+        "sentence": f"{method} has one or more wrong dichotomies in {percent(some)} of test rows"
         f"{within}.",
     }
 
 
-def bound_paths(evidence: Evidence) -> dict[str, Any]:
-    """Return the leave-one-out bound over gamma, by fold, with the test error reached."""
-    found = [
-        _path(evidence, data, method, cells)
-        for data in evidence.datasets[:MOST_DATASETS]
-        for method, cells in _coded(evidence, data, "path", _few(evidence))
+# --- shown ---
+
+
+def code_blocks(data: dict[str, Any]) -> list[Block]:
+    """Code matrices with their distances and columns, by data set and method."""
+    if data["note"]:
+        return [Text((data["note"],))]
+    return by_dataset(
+        [
+            (d["dataset"], by_dataset([(m["method"], _code_shown(m)) for m in d["methods"]]))
+            for d in data["datasets"]
+        ]
+    )
+
+
+def _code_shown(m: dict[str, Any]) -> list[Block]:
+    name = m["method"]
+    size_of = f"{m['n_classes']} classes by {m['n_dichotomies']} dichotomies"
+    cut = len(m["code"]) < m["n_classes"] or len(m["code"][0]) < m["n_dichotomies"]
+    part = f" First {len(m['code'])} classes and {len(m['code'][0])} dichotomies." if cut else ""
+    matrix = drawings.code(m["code"], m["classes"], f"Code matrix of {name}, {size_of}")
+    rows = drawings.distances(
+        m["distances"],
+        m["classes"],
+        f"Distances of the code's rows, at least {m['min_distance']:g}",
+    )
+    blocks: list[Block] = [
+        Text(tuple(m["sentences"])),
+        Grid(
+            (
+                Figure(
+                    matrix,
+                    f"{name}: a row per class, a column per dichotomy; first colour +1, "
+                    f"second −1, empty: class not used.{part}",
+                ),
+                Figure(rows, "Distance of each pair of rows: the darker, the farther apart."),
+            )
+        ),
+        *_columns_shown(m),
     ]
-    found = [path for path in found if path["folds"]]
-    return {
-        "paths": found,
-        "note": None if found else "No method chose its kernel width by the leave-one-out bound.",
-    }
+    if m["findings"]:
+        items = tuple(Finding(f["code"], f["message"]) for f in m["findings"])
+        blocks.append(Findings("What the code doctor noticed", items))
+    return blocks
 
 
-def _path(evidence: Evidence, data: Data, method: str, cells: list[Cell]) -> dict[str, Any]:
-    folds = [_fold_path(cell) for cell in cells[:10]]
-    folds = [fold for fold in folds if len(fold["gamma"]) > 1]
-    chosen = [f["chosen"] for f in folds]
-    errors = [metric_of(cell, evidence.measure) for cell in cells]
-    return {
-        "dataset": data.name,
-        "method": method,
-        "folds": folds,
-        "measure": evidence.measure,
-        "error": plain(float(np.nanmean(errors))) if not np.isnan(errors).all() else None,
-        "sentence": _path_sentence(method, chosen, folds),
-    }
-
-
-def _fold_path(cell: Cell) -> dict[str, Any]:
-    path = detail(cell, "path")
-    errors = path.get("error") or [None] * len(path["gamma"])
-    points = sorted(
-        (finite(g), finite(b), finite(e))
-        for g, b, e in zip(path["gamma"], path["bound"], errors, strict=True)
-        if finite(g) > 0 and not np.isnan(finite(b))
+def _columns_shown(m: dict[str, Any]) -> list[Block]:
+    columns = m["columns"]
+    if columns is None:
+        return []
+    more = f" First {len(columns['error'])} dichotomies." if columns["left_out"] else ""
+    title = f"Test error of each dichotomy of {m['method']}"
+    svg = drawings.bars(columns["error"], title=title, axis="dichotomy")
+    head = (
+        Head("dichotomy"),
+        Head("problem", numeric=False),
+        Head("test error"),
+        Head("share of +1", "share of its rows on its +1 side"),
     )
-    return {
-        "gamma": [g for g, _, _ in points],
-        "bound": [b for _, b, _ in points],
-        "error": [plain(e) for _, _, e in points],
-        "chosen": min(points, key=lambda point: point[1])[0] if points else None,
-    }
-
-
-def _path_sentence(method: str, chosen: list[float], folds: list[dict[str, Any]]) -> str:
-    if not chosen:
-        return ""
-    low, high = min(chosen), max(chosen)
-    span = f"gamma = {low:.3g} in every fold" if low == high else f"gamma {low:.3g} to {high:.3g}"
-    ends = sum(c in (f["gamma"][0], f["gamma"][-1]) for c, f in zip(chosen, folds, strict=True))
-    edge = (
-        f" In {count(ends, 'fold')} the choice lies at the end of the grid: widen it."
-        if ends
-        else ""
+    rows = tuple(
+        (
+            Entry(str(h["column"]), float(h["column"])),
+            Entry(h["problem"]),
+            Entry(percent(h["error"]), h["error"], bar=h["error"]),
+            Entry(percent(h["positives"]), h["positives"]),
+        )
+        for h in columns["hardest"]
     )
-    return f"the bound chose {span} for {method}.{edge}"
+    hard = [Table("The hardest dichotomies", head, rows)] if rows else []
+    figure = Figure(svg, f"How hard each dichotomy is: test error in the first fold.{more}")
+    return [Grid((figure, *hard)) if hard else figure]
+
+
+def bit_blocks(data: dict[str, Any]) -> list[Block]:
+    """Histograms of wrong columns per row."""
+    if data["note"]:
+        return [Text((data["note"],))]
+    figures: list[Block] = []
+    for h in data["histograms"]:
+        total = sum(h["counts"]) or 1
+        title = f"Wrong dichotomies per test row, {h['method']} on {h['dataset']}"
+        svg = drawings.bars(
+            [n / total for n in h["counts"][:60]],
+            title=title,
+            axis="wrong dichotomies in a test row",
+            marked=h["correction"],
+        )
+        figures.append(Figure(svg, f"{h['dataset']}: {h['sentence']}"))
+    note = "A dashed line: so many wrong dichotomies the code corrects for certain. One that a \
+class does not use cannot be wrong for its rows."
+    return [side_by_side(figures, wide=True), Text((note,), "muted")]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from outcode import statistics
-from outcode._checks import Array
+from outcode import results, statistics
+from outcode._checks import lookup
 from outcode.displays.common import (
     BLUE,
     DARK,
@@ -25,6 +25,8 @@ from outcode.displays.common import (
     pandas,
     short,
 )
+from outcode.metrics import METRICS
+from outcode.results import Path, path
 
 #: Colours of curves that are told apart; of more curves none is.
 CURVES = (BLUE, "#2f855a", "#6b46c1", DARK, "#b83280", "#718096")
@@ -32,7 +34,7 @@ CURVES = (BLUE, "#2f855a", "#6b46c1", DARK, "#b83280", "#718096")
 
 @dataclass
 class CriticalDifferenceDisplay(Display):
-    """Average ranks of methods over data sets; a bar joins methods that cannot be told apart.
+    """Average ranks of methods over data sets; a bar joins what is not significantly different.
 
     Parameters
     ----------
@@ -66,17 +68,15 @@ class CriticalDifferenceDisplay(Display):
         cls, records: Records, *, measure: str = "error", alpha: float = 0.05
     ) -> CriticalDifferenceDisplay:
         """Average a measure over the folds of each data set; one never measured is left out."""
-        sets, methods = (
-            list(dict.fromkeys(str(record[key]) for record in records))
-            for key in ("dataset", "method")
-        )
-        values: dict[tuple[str, str], list[float]] = {}
+        lookup(METRICS, measure, "measure")
+        methods = list(dict.fromkeys(str(record["method"]) for record in records))
+        of: dict[str, list[Any]] = {}
         for record in records:
-            value = record["metrics"].get(measure) if record["status"] == "ok" else None
-            if value is not None:
-                values.setdefault((record["dataset"], record["method"]), []).append(value)
-        table = [[np.mean(values.get((d, m), [np.nan])) for m in methods] for d in sets]
-        return cls.from_errors(table, methods, alpha=alpha)
+            of.setdefault(record["dataset"], []).append(record)
+        tables = (results.fold_table(mine, methods, measure) for mine in of.values())
+        means = [results.dataset_means(table) for table in tables]
+        lower = METRICS[measure].lower_is_better
+        return cls(statistics.nemenyi(means, methods, alpha=alpha, lower_is_better=lower))
 
     def frame(self) -> Any:
         ranks = self.nemenyi.ranks
@@ -138,15 +138,6 @@ class CriticalDifferenceDisplay(Display):
                 fontsize="small")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Path:
-    """The bound (n_gammas,) along ``gamma``, rising; ``name`` says of what."""
-
-    name: str
-    gamma: Array
-    bound: Array
-
-
 @dataclass
 class BoundPathDisplay(Display):
     """The leave-one-out bound against gamma, and the gamma chosen. [PPF04]
@@ -161,14 +152,14 @@ class BoundPathDisplay(Display):
     @classmethod
     def from_estimator(cls, search: Any, X: Any = None, y: Any = None) -> BoundPathDisplay:
         """Take the bounds of a fitted LOOBoundSearch; the rows are not needed."""
-        results = getattr(search, "results_", {})
-        if "bound" not in results:
+        table = getattr(search, "results_", {})
+        if "bound" not in table:
             raise ValueError("This is no fitted LOOBoundSearch: it has no bounds in results_.")
-        rows = [(f"C = {C:g}", results["C"] == C) for C in np.unique(results["C"])]
+        rows = [(f"C = {C:g}", table["C"] == C) for C in np.unique(table["C"])]
         one = len(rows) == 1
         return cls(
             tuple(
-                _path("bound" if one else name, results["gamma"][at], results["bound"][at])
+                path("bound" if one else name, table["gamma"][at], table["bound"][at])
                 for name, at in rows
             )
         )
@@ -179,26 +170,20 @@ class BoundPathDisplay(Display):
     ) -> BoundPathDisplay:
         """Take the path of every fold of a study."""
         found = chosen(records, "path", method, dataset)
-        return cls(
-            tuple(
-                _path(f"fold {i}", np.asarray(one["gamma"]), np.asarray(one["bound"]))
-                for i, one in enumerate(found)
-            )
-        )
+        folds = (path(f"fold {i}", p["gamma"], p["bound"]) for i, p in enumerate(found))
+        return cls(tuple(folds))
 
     def frame(self) -> Any:
-        tables = [
-            {"path": path.name, "gamma": path.gamma, "bound": path.bound} for path in self.paths
-        ]
+        tables = [{"path": p.name, "gamma": p.gamma, "bound": p.bound} for p in self.paths]
         return pandas().concat(map(pandas().DataFrame, tables), ignore_index=True)
 
     def _draw(self, ax: Any) -> None:
         many = len(self.paths) > len(CURVES)
-        for i, path in enumerate(self.paths):
+        for i, curve in enumerate(self.paths):
             style = {"color": BLUE, "alpha": 0.35} if many else {"color": CURVES[i]}
-            ax.plot(path.gamma, path.bound, "o-", markersize=3, label=path.name, **style)
-            best = int(np.argmin(path.bound))
-            ax.plot(path.gamma[best], path.bound[best], "o", color=ORANGE, markersize=8, zorder=3,
+            ax.plot(curve.gamma, curve.bound, "o-", markersize=3, label=curve.name, **style)
+            best = curve.chosen
+            ax.plot(curve.gamma[best], curve.bound[best], "o", color=ORANGE, markersize=8, zorder=3,
                     markeredgecolor="white")  # fmt: skip
         ax.plot([], [], "o", color=ORANGE, label="least bound")
         ax.set_xscale("log")
@@ -207,8 +192,3 @@ class BoundPathDisplay(Display):
         if not many:
             legend(ax)
         mark(ax, "gamma", "leave-one-out bound", f"{len(self.paths)} folds" if many else "")
-
-
-def _path(name: str, gamma: Array, bound: Array) -> Path:
-    order = np.argsort(gamma, kind="stable")
-    return Path(name, gamma[order].astype(float), bound[order].astype(float))

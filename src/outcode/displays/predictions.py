@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from outcode import metrics
+from outcode import metrics, results
 from outcode._checks import Array
+from outcode.capabilities import PredictsProbabilities, can
 from outcode.displays.common import (
     BLUE,
     DARK,
@@ -31,6 +32,7 @@ from outcode.displays.common import (
     pyplot,
     unwrapped,
 )
+from outcode.words import percent
 
 #: Numbers are written into a confusion matrix of up to this many classes.
 WRITTEN = 30
@@ -73,14 +75,9 @@ class ConfusionDisplay(Display):
         class_names: Sequence[str] | None = None,
     ) -> ConfusionDisplay:
         """Add up the folds of a study."""
-        labels, predicted = (
-            np.concatenate([np.asarray(one, dtype=np.int64) for one in found])
-            for found in (
-                chosen(records, name, method, dataset) for name in ("labels", "predicted")
-            )
-        )
-        names = numbered(class_names, int(max(labels.max(), predicted.max())) + 1)
-        return cls(metrics.confusion(labels, predicted, len(names)), names)
+        parts = [chosen(records, name, method, dataset) for name in ("labels", "predicted")]
+        names = numbered(class_names, 1 + max(max(one) for part in parts for one in part))
+        return cls(results.confusion(parts, len(names)), names)
 
     def frame(self) -> Any:
         return pandas().DataFrame(
@@ -117,7 +114,7 @@ class ConfusionDisplay(Display):
         mark_x(ax, self.names, rotate=True)
         ax.spines[:].set_visible(False)
         error = 1.0 - np.trace(self.count) / max(1, self.count.sum())
-        mark(ax, "predicted", "true", f"{self.count.sum()} rows, error {100 * error:.1f} %")
+        mark(ax, "predicted", "true", f"{self.count.sum()} rows, error {percent(error)}")
 
     def _write(self, ax: Any, share: Array) -> None:
         largest = max(1, int(self.count.max()))
@@ -155,7 +152,7 @@ class ReliabilityDisplay(Display):
     @classmethod
     def from_estimator(cls, clf: Any, X: Any, y: Any, *, bins: int = 15) -> ReliabilityDisplay:
         """Predict test rows with their probabilities."""
-        if not hasattr(clf, "predict_proba"):
+        if not can(clf, PredictsProbabilities):
             raise ValueError(
                 "This classifier gives no probabilities: use a decoder that has them, for example "
                 "'likelihood'."
@@ -168,15 +165,7 @@ class ReliabilityDisplay(Display):
         cls, records: Records, *, method: str | None = None, dataset: str | None = None
     ) -> ReliabilityDisplay:
         """Add up the folds of a study, bin by bin."""
-        found = chosen(records, "reliability", method, dataset)
-        count, confidence, accuracy = (
-            np.array([one[name] for one in found], dtype=float)  # None becomes NaN
-            for name in ("count", "confidence", "accuracy")
-        )
-        total = count.sum(axis=0)
-        with np.errstate(invalid="ignore"):
-            means = [np.nansum(count * v, axis=0) / total for v in (confidence, accuracy)]
-        return cls(metrics.Reliability(total.astype(np.int64), *means))
+        return cls(results.reliability(chosen(records, "reliability", method, dataset)))
 
     def frame(self) -> Any:
         edges = np.linspace(0.0, 1.0, len(self.reliability.count) + 1)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 
-from outcode._checks import Array
-from outcode.datasets.cells import is_number, objects
-from outcode.datasets.files import TextFile
-from outcode.datasets.table import DataError, Table, distinct, unknown
+from outcode.datasets.encodings import as_utf8
+from outcode.datasets.readers import Found, Options, reader
+from outcode.datasets.sources import Source
+from outcode.datasets.table import DataError, distinct, unknown
 
 CHUNK_ROWS = 50_000
 CHUNK_CELLS = 1_000_000
@@ -25,6 +26,7 @@ _ENTRY = re.compile(rf"\s*(\d{{1,9}})\s+(?:({_QUOTED})\s*|([^,]*))(?:,|$)", re.S
 _ATTRIBUTE = re.compile(
     rf"@attribute\s+(?:({_QUOTED})\s*|([^\s{{]+)(?=[\s{{])\s*)(\S.*)$", re.I | re.S
 )
+_NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.I | re.A)
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -44,39 +46,51 @@ class Attribute:
             return 0.0
         return next(iter(self.values), None) if self.values else None
 
+    def array(self, cells: Sequence[Any]) -> Any:
+        """Return cells as a pyarrow array; text is coded, so that a quoted NA stays a value."""
+        if self.kind == "numeric":
+            return pa.array(cells, pa.float64())
+        words = pa.array(cells, pa.string())
+        return words if self.kind == "date" else words.dictionary_encode()
 
-def read(file: TextFile) -> Table:
-    """Return an ARFF file as a table of the declared kinds; strings and dates are nominal."""
-    lines = _content(file)
-    attributes = _header(lines, file)
-    rows = _Rows(file.name, attributes)
-    columns: list[list[Array]] = [[] for _ in attributes]
+
+_LOOKS = re.compile(rb"(?:\s|%[^\n]*\n)*@relation\b", re.I)
+
+
+@reader(".arff", looks=lambda head: bool(_LOOKS.match(head)))
+def arff(source: Source, options: Options) -> Found:
+    """Read an ARFF file as columns of the declared kinds; only an unquoted ? is missing."""
+    source, about = as_utf8(source, options.encoding)
+    lines = _content(source)
+    attributes = _header(lines, source)
+    rows = _Rows(source.name, attributes)
+    columns: list[list[Any]] = [[] for _ in attributes]
     size = max(1, min(CHUNK_ROWS, CHUNK_CELLS // len(attributes)))
     n_rows = 0
     while chunk := [rows.parse(line, number) for number, line in islice(lines, size)]:
         for parts, attribute, cells in zip(
             columns, attributes, zip(*chunk, strict=True), strict=True
         ):
-            parts.append(np.array(cells) if attribute.kind == "numeric" else objects(cells))
+            parts.append(attribute.array(cells))
         n_rows += len(chunk)
-        file.limits.check("rows", n_rows, file.name)
-        file.limits.check("cells", n_rows * len(attributes), file.name)
+        source.limits.table(n_rows, len(attributes), source.name)
     if not n_rows:
-        raise DataError(f"{file.name} has attributes and no rows of data.")
-    kinds = tuple(attribute.kind for attribute in attributes)
-    whole = tuple(np.concatenate(parts) for parts in columns)
-    return Table(tuple(a.name for a in attributes), kinds, whole, source=file.name)
+        raise DataError(f"{source.name} has attributes and no rows of data.")
+    kinds = {a.name: "nominal" for a in attributes if a.values is not None}
+    whole = [pa.chunked_array(parts).unify_dictionaries() for parts in columns]
+    return Found(tuple(a.name for a in attributes), whole, kinds, about, missing="?")
 
 
-def _content(file: TextFile) -> Iterator[tuple[int, str]]:
+def _content(source: Source) -> Iterator[tuple[int, str]]:
     """Yield the lines that are neither blank nor comments, with their numbers."""
-    for number, line in enumerate(file.lines(), 1):
-        text = line.strip()
-        if text and not text.startswith("%"):
-            yield number, text
+    text = io.TextIOWrapper(io.BytesIO(source.data), "utf-8-sig")
+    for number, line in enumerate(text, 1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("%"):
+            yield number, stripped
 
 
-def _header(lines: Iterator[tuple[int, str]], file: TextFile) -> list[Attribute]:
+def _header(lines: Iterator[tuple[int, str]], file: Source) -> list[Attribute]:
     """Read the declarations up to @data."""
     found: list[Attribute] = []
     for number, line in lines:
@@ -111,7 +125,7 @@ def _attribute(line: str, where: str) -> Attribute:
     if word in ("numeric", "real", "integer"):
         return Attribute(name, "numeric")
     if word in ("string", "date"):
-        return Attribute(name, "nominal")
+        return Attribute(name, word)
     if word == "relational":
         raise DataError(
             f"{where}: attribute {name!r} is relational, a table inside a table, which is not read."
@@ -223,8 +237,8 @@ def _entries(line: str, where: str) -> Iterator[tuple[int, str | None]]:
 def _cell(attribute: Attribute, cell: str | None, where: str) -> float | str | None:
     if attribute.kind == "numeric":
         if cell is None:
-            return np.nan
-        if not is_number(cell):
+            return None
+        if not _NUMBER.fullmatch(cell):
             raise DataError(
                 f"{where}, column {attribute.name!r}: {cell[:40]!r} is not a number, but the "
                 "attribute is numeric. A missing cell is '?'."

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from outcode import dichotomies
+from outcode import dichotomies, results
 from outcode._checks import Array
 from outcode.displays.common import (
     BLUE,
@@ -139,12 +139,10 @@ class ColumnDisplay(Display):
     @classmethod
     def from_estimator(cls, clf: Any, X: Any, y: Any) -> ColumnDisplay:
         """Measure the columns of a fitted classifier on test rows."""
-        used, wrong = wrong_columns(clf, X, y)
-        inner = with_code(clf)[0]
-        positive = inner.code_[np.searchsorted(inner.classes_, np.asarray(y))] > 0
-        rows = np.maximum(used.sum(axis=0), 1)
-        sides = tuple(_sides(column, class_names(clf)) for column in inner.code_.T)
-        return cls(wrong.sum(axis=0) / rows, positive.sum(axis=0) / rows, sides)
+        targets, wrong = wrong_columns(clf, X, y)
+        code, names = with_code(clf)[0].code_, class_names(clf)
+        sides = tuple(results.opposed(column, names) for column in code.T)
+        return cls(*results.column_shares(wrong, targets), sides)
 
     @classmethod
     def from_records(
@@ -190,15 +188,6 @@ class ColumnDisplay(Display):
         mark(ax, "" if few else "column", "error on the rows it uses")
 
 
-def _sides(column: Array, names: Sequence[str]) -> str:
-    """Return which classes a column opposes: "a, b | c"."""
-    plus, minus = (
-        ", ".join(name for name, m in zip(names, column, strict=True) if m == sign)
-        for sign in (1, -1)
-    )
-    return f"{plus} | {minus}"
-
-
 @dataclass
 class BitErrorDisplay(Display):
     """How many columns err together on a row. [LZCX16] section 5, Fig. 3
@@ -221,24 +210,17 @@ class BitErrorDisplay(Display):
     @classmethod
     def from_estimator(cls, clf: Any, X: Any, y: Any) -> BitErrorDisplay:
         """Count on test rows; a margin of 0 is wrong, an entry 0 of the code is neither."""
-        used, wrong = wrong_columns(clf, X, y)
-        accuracy = 1.0 - wrong.sum(axis=0) / np.maximum(used.sum(axis=0), 1)
-        return cls(
-            np.bincount(wrong.sum(axis=1)),
-            accuracy,
-            dichotomies.correction(with_code(clf)[0].code_),
-        )
+        targets, wrong = wrong_columns(clf, X, y)
+        accuracy = 1.0 - results.column_shares(wrong, targets)[0]
+        corrected = dichotomies.correction(with_code(clf)[0].code_)
+        return cls(np.bincount(wrong.sum(axis=1)), accuracy, corrected)
 
     @classmethod
     def from_records(
         cls, records: Records, *, method: str | None = None, dataset: str | None = None
     ) -> BitErrorDisplay:
         """Add up the folds of a study."""
-        found = chosen(records, "bit_errors", method, dataset)
-        total = np.zeros(max(map(len, found)), dtype=np.int64)
-        for count in found:
-            total[: len(count)] += np.asarray(count, dtype=np.int64)
-        return cls(total)
+        return cls(results.bit_errors(chosen(records, "bit_errors", method, dataset)))
 
     def frame(self) -> Any:
         return (

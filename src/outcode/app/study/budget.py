@@ -1,0 +1,263 @@
+"""A study that answers in time: rows, folds and methods are chosen to fit, and what is left out
+is said.
+
+Rows are chosen from timed fits on a small sample. Then folds are run one after the other, every
+method on each; before a fold begins, methods that would not finish it in time are dropped, the
+slowest first, and after :data:`ENOUGH` folds no fold begins that does not fit as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from outcode._checks import Array
+from outcode.app.study.plan import Cell, Study
+from outcode.app.study.progress import Outcome
+from outcode.app.study.running import OnRecord, run
+from outcode.app.study.store import Store
+from outcode.parallel import n_threads
+from outcode.words import count, listing
+
+#: Rows that are never sampled, and rows of the sample that methods are timed on.
+FEW_ROWS, PROBE_ROWS = 2500, 500
+#: Folds after which the answer rests on enough to stop; methods are dropped to reach them.
+ENOUGH = 3
+#: Share of the time left that what is planned may take, for estimates are no promises.
+SAFE = 0.8
+#: Methods kept, however slow.
+LEAST_METHODS = 3
+#: Share of the time that timing on a sample may take.
+PROBE_SHARE = 0.2
+
+
+class Budget:
+    """Which cells still fit into the time.
+
+    Parameters
+    ----------
+    study : what would be run without a limit
+    seconds : until the answer must be there
+    workers : processes
+    """
+
+    def __init__(self, study: Study, seconds: float, workers: int) -> None:
+        self.study, self.workers = study, workers
+        self.seconds, self.end = seconds, time.monotonic() + seconds
+        self.places = sorted({(cell.repeat, cell.fold) for cell in study.cells()})
+        self.spent: dict[str, list[float]] = {}
+        self.decided: dict[tuple[int, int], set[str]] = {}
+        self.dropped: dict[str, float] = {}
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return self.end - time.monotonic()
+
+    def note(self, record: dict[str, Any]) -> None:
+        """Take in how long a cell took."""
+        self.spent.setdefault(record["method"], []).append(record["seconds"])
+
+    def wanted(self, cell: Cell) -> bool:
+        """Return whether a cell is to be run; decided for its whole fold when first asked."""
+        place = cell.repeat, cell.fold
+        if place not in self.decided:
+            self.decided[place] = self._methods(place)
+        return cell.method in self.decided[place]
+
+    def _methods(self, place: tuple[int, int]) -> set[str]:
+        """Return the methods that run on a fold."""
+        names = [m.name for m in self.study.methods if m.name not in self.dropped]
+        number = self.places.index(place)
+        if number == 0:
+            return set(names)
+        if any(not self.decided.get(earlier) for earlier in self.places[1:number]):
+            return set()  # folds are run in order, without gaps
+        rounds = max(1, min(ENOUGH, len(self.places)) - number)  # folds until there are enough
+        while len(names) > LEAST_METHODS and self._cost(names) * rounds > SAFE * self.left:
+            if number >= ENOUGH:
+                return set()
+            slowest = max(names, key=self._seconds)
+            self.dropped[slowest] = self._seconds(slowest)
+            names.remove(slowest)
+        fits = number < 2 or self._cost(names) <= SAFE * self.left
+        return set(names) if fits else set()
+
+    def _cost(self, names: Sequence[str]) -> float:
+        """Return the seconds of one fold; it takes at least as long as its slowest method."""
+        each = [self._seconds(name) for name in names]
+        return len(self.study.datasets) * max(sum(each) / self.workers, max(each, default=0.0))
+
+    def _seconds(self, name: str) -> float:
+        """Return how long a method takes; one that has not finished yet may be the slowest."""
+        if name in self.spent:
+            return median(self.spent[name])
+        return 1.5 * max((median(spent) for spent in self.spent.values()), default=0.0)
+
+    def final(self, finished: Iterable[dict[str, Any]]) -> Study:
+        """Return the study of what was run: whole folds of the methods that kept up."""
+        done = {(r["method"], r["repeat"], r["fold"], r["dataset"]) for r in finished}
+        sets = [data.name for data in self.study.datasets]
+
+        def folds(method: str) -> int:
+            has = [all((method, *p, name) in done for name in sets) for p in self.places]
+            return next((i for i, whole in enumerate(has) if not whole), len(has))
+
+        reached = {m.name: folds(m.name) for m in self.study.methods}
+        kept = {name for name, n in reached.items() if n and name not in self.dropped}
+        kept = kept or {name for name, n in reached.items() if n}
+        if not kept:
+            return self.study
+        most = max(reached[name] for name in kept)
+        first = max(1, min(most, ENOUGH))
+        kept = {name for name in kept if reached[name] >= first}
+        methods = tuple(m for m in self.study.methods if m.name in kept)
+        return replace(self.study, methods=methods, first=min(reached[n] for n in kept),
+                       baselines=False)  # fmt: skip
+
+
+def run_in_time(
+    study: Study,
+    store: Store,
+    seconds: float,
+    *,
+    n_jobs: int | None = None,
+    on_record: OnRecord | None = None,
+    describe: Callable[[Study], dict[str, Any]] = Study.meta,
+    **limits: Any,
+) -> tuple[Study, Outcome]:
+    """Run as much of a study as fits into the time; return what was run, and how it ended.
+
+    Parameters
+    ----------
+    study, store, n_jobs, on_record : as in :func:`run`
+    seconds : for the whole run
+    describe : makes the meta dict of what was run, which the store keeps
+    """
+    workers = 1 if n_jobs == 0 else n_threads(n_jobs)
+    budget = Budget(study, seconds, workers)
+
+    def noted(record: dict[str, Any], view: Any) -> None:
+        budget.note(record)
+        if on_record is not None:
+            on_record(record, view)
+
+    for record in store.records(study.keys()):
+        budget.note(record)
+    outcome = run(
+        study, store, n_jobs=n_jobs, time_limit=seconds, on_record=noted, wanted=budget.wanted,
+        **limits,
+    )  # fmt: skip
+    if outcome.interrupted:
+        return study, outcome
+    final = budget.final(store.records(study.keys()))
+    store.describe(describe(final), final.keys())
+    counts: dict[str, int] = {}
+    for record in store.records(final.keys()):
+        counts[record["status"]] = counts.get(record["status"], 0) + 1
+    remaining = len(final.keys()) - sum(counts.values())
+    return final, replace(outcome, counts=counts, remaining=remaining, out_of_time=remaining > 0)
+
+
+def left_out(whole: Study, final: Study, rows: dict[str, int]) -> list[str]:
+    """Return what a study in time did not do, in words; ``rows`` are those of the data sets."""
+    told = [
+        f"{len(data.y):,} of {rows[data.name]:,} rows of {data.name} were used"
+        for data in final.datasets
+        if len(data.y) < rows.get(data.name, 0)
+    ]
+    done, asked = len(final.places), whole.folds * whole.repeats if whole.splits == "folds" else 1
+    if done < asked:
+        told.append(f"{count(done, 'fold')} of {asked} {'was' if done == 1 else 'were'} run")
+    gone = [m.name for m in whole.methods if m.name not in {k.name for k in final.methods}]
+    if gone:
+        told.append(f"{listing(gone, 12)} took too long")
+    return told
+
+
+def sampled(data: Any, n_rows: int, seed: int) -> Any:
+    """Return a data set with so many rows, each class as frequent as in all of them.
+
+    A class keeps two rows at least, so that there may be more.
+    """
+    if n_rows >= len(data.y):
+        return data
+    labels = np.unique(data.y, return_inverse=True)[1]
+    rng, quota = np.random.RandomState(seed), _quota(np.bincount(labels), n_rows)
+    order = rng.permutation(len(labels))
+    taken = [order[labels[order] == q][:n] for q, n in enumerate(quota)]
+    rows = np.sort(np.concatenate(taken))
+    told = f"A sample of {len(rows):,} of {len(data.y):,} rows, each class as frequent as in all."
+    return replace(
+        data,
+        table=data.table.take(rows),
+        y=data.y[rows],
+        split=None if data.split is None else data.split[rows],
+        hash="",  # of what is taken
+        about=(*data.about, told),
+    )
+
+
+def _quota(counts: Array, n: int) -> list[int]:
+    """Return how many rows of each class make n in the same shares, two at least where it has them.
+
+    >>> _quota(np.array([80, 19, 1]), 10)
+    [7, 2, 1]
+    """
+    exact = counts * n / counts.sum()
+    quota = np.maximum(np.floor(exact).astype(int), np.minimum(counts, 2))
+    for q in np.argsort(-(exact - quota), kind="stable"):
+        quota[q] += (quota.sum() < n) and (quota[q] < counts[q])
+    while quota.sum() > n and quota.max() > 2:
+        quota[quota.argmax()] -= 1
+    return quota.tolist()
+
+
+def affordable(
+    study: Study, seconds: float, *, n_jobs: int | None = None, on_record: OnRecord | None = None
+) -> Study:
+    """Return the study on as many rows as the time allows for, from fits on a small sample.
+
+    A method's time is taken to grow with the power ``Method.growth`` of its rows; the slowest fifth
+    of the methods does not decide: they may be dropped.
+    """
+    if all(len(data.y) <= FEW_ROWS for data in study.datasets):
+        return study
+    begin = time.monotonic()
+    small = tuple(sampled(data, PROBE_ROWS, study.seed) for data in study.datasets)
+    probe = replace(study, datasets=small, folds=2, repeats=1, first=1, baselines=False)
+    with Store(":memory:") as store:
+        limit = PROBE_SHARE * seconds
+        run(probe, store, n_jobs=n_jobs, time_limit=limit, on_record=on_record)
+        records = store.records(probe.keys())
+    left = SAFE * (seconds - (time.monotonic() - begin))
+    workers = 1 if n_jobs == 0 else n_threads(n_jobs)
+    spent = {(r["dataset"], r["method"]): r["seconds"] for r in records if r["status"] == "ok"}
+    chosen = []
+    for data, less in zip(study.datasets, small, strict=True):
+        times = [(spent.get((data.name, m.name), limit), m.growth) for m in study.methods]
+        share = left * workers / len(study.datasets) / ENOUGH
+        rows = _most_rows(times, len(less.y) / 2, len(data.y) * (1 - 1 / study.folds), share)
+        chosen.append(
+            sampled(data, max(PROBE_ROWS, round(rows / (1 - 1 / study.folds))), study.seed)
+        )
+    return replace(study, datasets=tuple(chosen), baselines=False)
+
+
+def _most_rows(times: Sequence[tuple[float, float]], at: float, most: float, share: float) -> float:
+    """Return the most training rows for which one fold of all but the slowest fits a share.
+
+    ``times`` are seconds of each method on ``at`` rows, and how they grow.
+    """
+    rows = most
+    while rows > at:
+        grown = sorted(t * (rows / at) ** growth for t, growth in times)
+        if sum(grown[: max(1, len(grown) * 4 // 5)]) <= share:
+            break
+        rows *= 0.85
+    return max(rows, at)

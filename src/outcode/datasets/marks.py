@@ -1,0 +1,181 @@
+"""Numbers and dates as people write them: decimal and thousands marks, day and month."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from outcode._checks import Array
+
+#: Between thousands, besides the point or comma that is not the decimal mark.
+_SPACES = "'\u2019 \u00a0\u202f"
+_OTHER = {".": ",", ",": "."}
+_EXPONENT = r"([eE][+-]?\d+)?"
+#: Numbers that only this decimal mark explains: 0,5  12,25  1.234,5  1.234.567
+_CLEAR = {
+    d: rf"^[+-]?(\d+[{d}](\d{{1,2}}|\d{{4,}})|(0|\d{{4,}})?[{d}]\d+"
+    rf"|\d{{1,3}}([{o}]\d{{3}})+[{d}]\d*|\d{{1,3}}([{o}]\d{{3}}){{2,}}){_EXPONENT}$"
+    for d, o in _OTHER.items()
+}
+#: Numbers in which this mark may stand before decimals or between thousands: 28,801
+_DOUBTFUL = {d: rf"^[+-]?[1-9]\d{{0,2}}[{d}]\d{{3}}$" for d in _OTHER}
+#: Any of them, and whole numbers.
+ANY_NUMBER = (
+    rf"^[+-]?[$€£]?\s?(\d{{1,3}}([.,{_SPACES}]\d{{3}})+|\d*)([.,]?\d+|\d[.,])"
+    rf"{_EXPONENT}\s?[%€$£+]?$"
+)
+_UNITS = r"^([+-]?)[$€£]\s?|\s?[%€$£+]$"
+_SAMPLE = 20_000
+
+
+def evidence(texts: Any) -> Counter[str]:
+    """Count what the numbers of a column show: "." and "," as decimal marks, "?." and "?,"."""
+    values = pc.unique(bare(head(texts)))
+    found: Counter[str] = Counter()
+    for mark in _OTHER:
+        found[mark] = _count(values, _CLEAR[mark])
+        found["?" + mark] = _count(values, _DOUBTFUL[mark])
+    round_ones = _count(values, r"^[+-]?[1-9]\d{0,2}\.\d\d0$")
+    found["round"] = int(2 * round_ones > found["?."] > 0)
+    return found
+
+
+def head(texts: Any) -> Any:
+    """Return the first rows, enough to see how numbers are written."""
+    return texts.slice(0, _SAMPLE)
+
+
+def _count(texts: Any, pattern: str) -> int:
+    return int(pc.sum(pc.match_substring_regex(texts, pattern)).as_py() or 0)
+
+
+def bare(texts: Any) -> Any:
+    """Return the texts without currency, percent and plus signs around numbers."""
+    return pc.replace_substring_regex(texts, _UNITS, r"\1")
+
+
+def decimal_mark(column: Counter[str], file: Counter[str], comma: bool) -> str:
+    """Return the decimal mark of a column: by its own numbers, by the file's, by the delimiter.
+
+    Where nothing else tells, 30.000 is thirty thousand if most such numbers end in 0.
+
+    Examples
+    --------
+    >>> none = Counter()
+    >>> decimal_mark(Counter({"?,": 3}), none, comma=True)
+    ','
+    >>> decimal_mark(Counter({"?.": 3, "round": 1}), none, comma=False)
+    ','
+    """
+    for seen in (column, file):
+        if bool(seen["."]) != bool(seen[","]):
+            return "." if seen["."] else ","
+    if column["?."] and not column["?,"]:
+        return "," if column["round"] or file["?,"] else "."
+    return "," if comma else "."
+
+
+def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tuple[Any, str]:
+    """Return texts as float64 (missing is NaN) and the marks they have, or None, "".
+
+    The marks are the decimal mark, and the thousands mark if there is one: ",." for 1.234,5.
+
+    Examples
+    --------
+    >>> values, marks = numbers(pa.array(["1.234,5", None, "30.000"]), ",")
+    >>> values.tolist(), marks
+    ([1234.5, nan, 30000.0], ',.')
+    """
+    if decimal == "." and not thousands:
+        plain = _cast(texts)
+        if plain is not None:
+            return plain, "."
+    stripped = bare(texts)
+    between = (_OTHER[decimal] + _SPACES) if thousands is None else thousands
+    group = re.escape(between) if between else "'"
+    shape = rf"^[+-]?(\d{{1,3}}([{group}]\d{{3}})+|\d*)([{decimal}]\d*)?{_EXPONENT}$"
+    if not pc.all(pc.match_substring_regex(stripped, shape)).as_py():
+        return None, ""
+    joined = pc.replace_substring_regex(stripped, f"[{group}]", "")
+    values = _cast(pc.replace_substring(joined, decimal, "."))
+    used = next((mark for mark in between if _count(stripped, re.escape(mark))), "")
+    seen = used or _count(stripped, re.escape(decimal))
+    return values, "" if values is None else decimal + used if seen else "."
+
+
+def _cast(texts: Any) -> Array | None:
+    try:
+        found = pc.cast(texts, pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+# --- dates ---
+
+_DATES = (
+    *("%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%y"),
+    *("%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y"),
+    *("%B %d, %Y", "%b %d %Y", "%a %b %d %Y"),
+)
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}.*)?)?")
+_LIKE_DATE = re.compile(
+    r"(\w{3} )?(\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
+    r"( \d{1,2}:\d{2}(:\d{2})?( [AaPp][Mm])?)?"
+)
+
+
+def dates(values: Sequence[str]) -> tuple[Array, str] | None:
+    """Return dates as datetime64[s] and how they are written, or None if one of them is none.
+
+    Examples
+    --------
+    >>> days, way = dates(["31.12.2020", "1.2.2021"])
+    >>> days.astype("datetime64[D]").astype(str).tolist(), way
+    (['2020-12-31', '2021-02-01'], '%d.%m.%Y')
+    """
+    head = values[:50]
+    if head and all(map(_ISO.fullmatch, head)):
+        ways: Iterable[str] = ("ISO8601",)
+    elif head and all(map(_LIKE_DATE.fullmatch, head)):
+        ways = (day + time for time in _TIMES for day in _DATES)
+    else:
+        return None
+    for way in ways:
+        if len(_parsed(head, way)) == len(head) and len(found := _parsed(values, way)):
+            return found, way
+    return None
+
+
+def _parsed(values: Sequence[str], way: str) -> Array:
+    """Return the dates, none if one does not fit the format."""
+    import pandas as pd
+
+    try:
+        found = pd.to_datetime(list(values), format=way, utc=True)
+    except (ValueError, OverflowError, TypeError):
+        return np.empty(0, "datetime64[s]")
+    return np.asarray(found.tz_localize(None).to_numpy(), dtype="datetime64[s]")
+
+
+def day_numbers(values: Array) -> Array | None:
+    """Return whole numbers like 20201231 as dates, or None if one of them is no date."""
+    present = np.unique(values[~np.isnan(values)])
+    if len(present) < 2 or present[0] < 19000101 or present[-1] > 21001231:
+        return None
+    if np.any(present != np.floor(present)):
+        return None
+    days = _parsed([str(int(value)) for value in present], "%Y%m%d")
+    if not len(days):
+        return None
+    found = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[s]")
+    known = ~np.isnan(values)
+    found[known] = days[np.searchsorted(present, values[known])]
+    return found

@@ -1,0 +1,105 @@
+"""JSON: a list of records, a record per line, a list inside an object, or lists as columns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from outcode.datasets.encodings import as_utf8
+from outcode.datasets.readers import Found, Options, reader
+from outcode.datasets.sources import Source
+from outcode.datasets.table import DataError
+from outcode.datasets.values import ValueColumns
+
+_LOOKS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(\[\s*)?\{\s*[\"}]")
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+@reader(*(".json", ".jsonl", ".ndjson", ".geojson"), looks=lambda head: bool(_LOOKS.match(head)))
+def records(source: Source, options: Options) -> Found:
+    """Read records one at a time; a record inside a record gives columns like "place.city"."""
+    source, about = as_utf8(source, options.encoding)
+    text = source.data.decode().lstrip("\ufeff")
+    try:
+        found = _collected(_records(text), source)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, DataError):
+            raise
+        where = text[: getattr(error, "pos", 0)].count("\n") + 1
+        raise DataError(
+            f"{source.name}, line {where}: this is no JSON of records, or it is cut off ({error})."
+        ) from None
+    if not found.n_rows:
+        raise DataError(f"{source.name} holds no records: expected a list of JSON objects.")
+    return Found(found.names, found.arrays(), about=about, missing="null or left out")
+
+
+def _records(text: str) -> Iterator[Any]:
+    """Yield the objects of a list, of lines, or of the list an object holds."""
+    at = _BETWEEN.match(text).end()  # type: ignore[union-attr]  # matches the empty text
+    if text[at : at + 1] == "[":
+        yield from _sequence(text, at + 1, "]")
+        return
+    objects = _sequence(text, at, "")
+    first = next(objects, None)
+    second = next(objects, None)
+    if second is None and isinstance(first, dict):
+        yield from _inside(first)
+        return
+    yield from (one for one in (first, second) if one is not None)
+    yield from objects
+
+
+def _sequence(text: str, at: int, end: str) -> Iterator[Any]:
+    decode = json.JSONDecoder().raw_decode
+    while True:
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # as above
+        if text[at : at + 1] == end:
+            return
+        one, at = decode(text, at)
+        yield one
+
+
+def _inside(whole: dict[str, Any]) -> Iterator[Any]:
+    """Yield the records of an object: of its one list, of lists as columns, or itself."""
+    lists = {name: value for name, value in whole.items() if isinstance(value, list) and value}
+    of_records = [value for value in lists.values() if isinstance(value[0], dict)]
+    if len(of_records) == 1:
+        yield from of_records[0]
+    elif len(lists) == len(whole) > 0 and len({len(value) for value in lists.values()}) == 1:
+        names = list(lists)
+        yield from (dict(zip(names, row, strict=True)) for row in zip(*lists.values(), strict=True))
+    else:
+        yield whole
+
+
+def _collected(found: Iterator[Any], source: Source) -> ValueColumns:
+    columns = ValueColumns(source)
+    for number, record in enumerate(found, 1):
+        if isinstance(record, dict):
+            columns.add(dict(_flat(record, "", 0)))
+        elif isinstance(record, list):
+            columns.add({f"c{j + 1}": _plain(value) for j, value in enumerate(record)})
+        else:
+            raise DataError(
+                f"{source.name}, record {number}: expected an object or a list of cells, found "
+                f"{str(record)[:40]!r}."
+            )
+    return columns
+
+
+def _flat(record: dict[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if isinstance(value, dict) and depth < 3:
+            yield from _flat(value, f"{before}{name}.", depth + 1)
+        else:
+            yield before + name, _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as one cell: a list is its values with commas between them."""
+    if isinstance(value, list):
+        return ", ".join(str(_plain(one)) for one in value)
+    return json.dumps(value) if isinstance(value, dict) else value

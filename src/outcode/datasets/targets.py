@@ -1,0 +1,119 @@
+"""The target: guessed by its name, cut into classes if it is a number, and drawn from fairly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from outcode._checks import Array
+from outcode.datasets.cells import as_nominal, objects, text_of
+from outcode.datasets.table import DataError, Dataset
+
+#: Names of columns that hold the class in most files that have them.
+NAMES = frozenset(
+    ["class", "classes", "target", "label", "labels", "species", "category", "outcome", "diagnosis"]
+)
+
+
+def guessed(names: Sequence[str], columns: Sequence[Any]) -> tuple[int, str]:
+    """Return the position of the target and why: the one obvious name, else the last column.
+
+    The first column is taken if the last holds another value in nearly every row and the first
+    does not.
+
+    Examples
+    --------
+    >>> guessed(["Species", "width"], [])
+    (0, ', by its name; give the target if it is another')
+    """
+    obvious = [j for j, name in enumerate(names) if name.strip().lower() in NAMES]
+    last = len(names) - 1
+    if len(obvious) == 1 and obvious[0] != last:
+        return obvious[0], ", by its name; give the target if it is another"
+    if obvious or not columns or not _mostly_different(columns[last]):
+        return last, ""
+    if _mostly_different(columns[0]):
+        return last, ""
+    return 0, ", the first column, as the last differs from row to row; give the target if not"
+
+
+def _mostly_different(column: Any) -> bool:
+    head = column.slice(0, 1000)
+    return len(head) > 20 and 2 * len(head.unique()) > len(head)
+
+
+def as_labels(column: Array) -> Array:
+    """Return a column as names of classes: whole numbers with a point lose it.
+
+    Examples
+    --------
+    >>> as_labels(np.array(["1.0", None, "2"], dtype=object)).tolist()
+    ['1', None, '2']
+    """
+    cells = as_nominal(column)
+    values = {cell: cell for cell in cells.tolist() if cell is not None}
+    if not any("." in value for value in values):
+        return cells
+    try:
+        named = {value: text_of(float(value)) for value in values}
+    except ValueError:
+        return cells
+    return objects(named.get(cell) for cell in cells.tolist())
+
+
+def in_bins(
+    labels: Array, bins: int, source: str, target: str, about: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return numeric labels cut into so many classes of about equal size, and what to say."""
+    try:
+        values = np.array([np.nan if cell is None else float(cell) for cell in labels.tolist()])
+    except ValueError:
+        raise DataError(
+            f"{source}: the target {target!r} is not a number in every row: leave the bins out."
+        ) from None
+    known = values[np.isfinite(values)]
+    if not len(known):
+        raise DataError(f"{source}: the target {target!r} holds no finite number.")
+    cuts = np.unique(np.quantile(known, np.linspace(0, 1, bins + 1)[1:-1]))
+    names = _bin_names([float(f"{cut:.6g}") for cut in cuts])
+    places = np.searchsorted(cuts, values, side="left")
+    found = objects(
+        names[place] if np.isfinite(value) else None
+        for place, value in zip(places.tolist(), values.tolist(), strict=True)
+    )
+    said = f"The target is cut into {len(names)} classes: {'; '.join(names)}."
+    return {"labels": found, "about": (*about, said)}
+
+
+def _bin_names(cuts: list[float]) -> list[str]:
+    """Return names that sort as the numbers do."""
+    words = [text_of(cut) for cut in cuts]
+    if not words:
+        return ["all"]
+    middle = [f"over {low} to {high}" for low, high in pairwise(words)]
+    named = [f"up to {words[0]}", *middle, f"over {words[-1]}"]
+    width = len(str(len(named)))
+    return [f"{i + 1:0{width}d}: {name}" for i, name in enumerate(named)]
+
+
+def sampled(data: Dataset, size: int) -> Dataset:
+    """Return a data set of so many rows, each class by its share, in the order of the file."""
+    n_rows = len(data.y)
+    if size >= n_rows:
+        return data
+    order = np.random.RandomState(0).permutation(n_rows)
+    labels, counts = np.unique(data.y, return_inverse=True, return_counts=True)[1:]
+    rank = np.empty(n_rows)
+    for label, count in enumerate(counts.tolist()):
+        own = order[labels[order] == label]
+        rank[own] = (np.arange(count) + 0.5) / count  # spread evenly over 0 to 1
+    rows = np.sort(np.argsort(rank, kind="stable")[:size])
+    about = (*data.about, f"A sample of {size} of {n_rows} rows is used.")
+    return replace(
+        data, table=data.table.take(rows), y=data.y[rows], hash="", about=about,
+        split=None if data.split is None else data.split[rows],
+    )  # fmt: skip
