@@ -116,9 +116,9 @@ def measure(method, X, y, X_test, y_test, searched):
 
 def run(names, methods, folder, store, folds):
     done = {(r["set"], r["fold"], r["method"]): r for r in read(store)}
-    X = np.random.default_rng(0).normal(size=(60, 3))
     if OURS in methods:
-        tuned(X, np.arange(60) % 3)  # compiles what there is to compile
+        for n in (60, 600):  # compiles what there is to compile
+            tuned(np.random.default_rng(0).normal(size=(n, 3)), np.arange(n) % 10)
     for name in names:
         for number, X, y, X_test, y_test in islice(cells(name, folder), folds):
             for method in methods:

@@ -16,7 +16,10 @@ import outcode
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("codes", "displays", "joint", "models", "sbc", "study")),
+    *(
+        f"docs/{name}.md"
+        for name in ("codes", "displays", "joint", "models", "sbc", "study", "tuned")
+    ),
 ]
 
 

@@ -365,18 +365,34 @@ class Search:
     # --- near the optimum, on all rows ---
 
     def _near(self, small: Landscape, large: Landscape) -> list[Trial]:
-        """Return the trials to choose from: the best of the map on all rows, finer ridge values."""
-        trials = list(self.tried)
-        if small is not large:
-            leaders, trials = self._leaders(self.tried), []
-            for trial in leaders[:NEAR]:
-                if self._affords(large) and not hopeless(trial, leaders[0], small.scored, 1.0):
-                    trials += self._add(self._again(large, trial, np.ones(1)))
-            trials = trials or list(self.tried)
+        """Return the trials to choose from: the best of the map on all rows, and around it."""
+        if small is large:
+            trials = list(self.tried)
+            if self._affords(large):
+                trials += self._add(self._again(large, preferred(trials, self.scoring), AROUND))
+            return trials
+        leaders, trials = self._leaders(self.tried), []
+        for trial in leaders[:NEAR]:
+            if self._affords(large) and not hopeless(trial, leaders[0], small.scored, 1.0):
+                trials += self._add(self._again(large, trial, np.ones(1)))
+        if not trials:
+            return list(self.tried)
         if self._affords(large):
             best = preferred(trials, self.scoring)
-            trials += self._add(self._again(large, best, AROUND))
-        return trials
+            trials += self._add(self._again(large, best, AROUND[:1]))
+        return trials + self._narrower(large, preferred(trials, self.scoring))
+
+    def _narrower(self, land: Landscape, best: Trial) -> list[Trial]:
+        """Return trials with narrower kernels while they win: more rows tell finer detail."""
+        found: list[Trial] = []
+        while best.gamma is not None and len(found) < 3 and self._affords(land):
+            ridge = np.array([best.ridge])
+            new = self._add(land.trials(best.kernel, 4.0 * best.gamma, best.code, ridge))
+            found += new
+            if not new or new[0].loss >= best.loss:
+                break
+            best = new[0]
+        return found
 
     def _again(self, land: Landscape, trial: Trial, factors: Array) -> list[Trial]:
         """Try the setting of a trial on other rows, its ridge value times ``factors``."""
@@ -387,7 +403,9 @@ class Search:
         groups: dict[Any, list[Trial]] = {}
         for trial in trials:
             groups.setdefault((id(trial.kernel), str(trial.code)), []).append(trial)
-        left = [preferred(group, self.scoring) for group in groups.values()]
+        # kernels that agree on these rows (all features 0 or 1) count once
+        unlike = {preferred(group, self.scoring).loss: group for group in groups.values()}
+        left = [preferred(group, self.scoring) for group in unlike.values()]
         order = []
         while left:
             order.append(preferred(left, self.scoring))
