@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
-from outcode import OutputCodeClassifier, SingleBinaryClassifier, loo, selection
-from outcode.machines import SVM, LeastSquares
+from outcode import SPOC, OutputCodeClassifier, SingleBinaryClassifier, loo, selection
+from outcode.machines import SVM, CrammerSinger, LeastSquares, SingleBinary
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
 
 GAMMAS, CS = [0.1, 0.5, 2.0], [0.1, 1.0, 10.0]
@@ -320,3 +320,34 @@ def test_greedy_search_of_a_classifier_with_gamma_and_C_of_its_own(estimator):
     assert search.best_estimator_.get_params()["C"] == search.best_params_["C"]
     assert table["sigma"][0] == pytest.approx(1.0)
     assert search.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("decoder", ["softmax", "likelihood"])
+@pytest.mark.parametrize(
+    "machine",
+    [CrammerSinger(tol=1e-8), SingleBinary("identity", class_gamma=0.5, tol=1e-8)],
+    ids=["spoc", "sbc"],
+)
+def test_machines_that_learn_all_classes_are_searched_on_one_gram(wine, machine, decoder):
+    estimator = OutputCodeClassifier("ova", machine, decoder)
+    search = KernelSearchCV(estimator, GAMMAS, CS[:2], cv=FOLDS).fit(*wine)
+    spoc = "beta" in machine.get_params()
+    cost = {"machine__beta": [10.0, 1.0]} if spoc else {"machine__C": CS[:2]}
+    grid = GridSearchCV(estimator, {"machine__gamma": GAMMAS, **cost}, cv=FOLDS, refit=False)
+    grid.fit(*wine)
+    found = {
+        (p["machine__gamma"], 1.0 / p["machine__beta"] if spoc else p["machine__C"]): score
+        for p, score in zip(
+            grid.cv_results_["params"], grid.cv_results_["mean_test_score"], strict=True
+        )
+    }
+    table = search.results_
+    for gamma, C, score in zip(table["gamma"], table["C"], table["mean_score"], strict=True):
+        assert score == pytest.approx(found[gamma, round(C, 12)], abs=1e-9)
+    assert search.predict_proba(wine[0]).shape == (len(wine[0]), 3)
+
+
+def test_the_short_ways_are_searched_too(wine):
+    search = KernelSearchCV(SPOC(), GAMMAS, CS, cv=FOLDS).fit(*wine)
+    assert set(search.best_params_) == {"gamma", "beta"}
+    assert isinstance(search.best_estimator_, SPOC)

@@ -527,8 +527,9 @@ def pose(
     """
     rows, pairwise = np.arange(len(y)) if rows is None else rows, machines.input_tags(machine)
     classes, own = class_labels(y[rows])
-    counted, labels = np.zeros(len(y)), np.zeros(len(y), dtype=np.intp)
-    counted[rows], labels[rows] = machine.weigh(y[rows], weight[rows]), own
+    counted, labels = np.zeros(len(y)), np.searchsorted(classes, y)
+    labels = np.where(np.isin(y, classes), labels, 0)  # of weight 0, whatever the label
+    counted[rows] = machine.weigh(y[rows], weight[rows])
     require_classes(classes, own, counted[rows])
     some = X if len(rows) == len(y) else take(X, rows, pairwise.pairwise)
     matrix = codes.resolve(code, len(classes), classes, some, own, machine, rng)

@@ -64,9 +64,13 @@ def as_tau(eta: Array, labels: Array, mass: Array) -> Array:
 
 
 def feasible(tau: Array, labels: Array, mass: Array) -> Array:
-    """Return tau with the rows shrunk that are beyond tau_i <= c_i 1_{y_i}."""
+    """Return tau with the rows shrunk that are beyond tau_i <= c_i 1_{y_i}.
+
+    Rows without mass, and rows whose positive entry is that of another class, become 0.
+    """
     own = tau[np.arange(len(labels)), labels]
     share = np.divide(mass, own, out=np.ones_like(own), where=own > mass)
+    share[(mass == 0) | (own <= 0)] = 0.0
     return tau * share[:, None]
 
 
