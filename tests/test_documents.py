@@ -18,7 +18,16 @@ DOCUMENTS = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("adding", "codes", "displays", "joint", "models", "sbc", "study")
+        for name in (
+            "adding",
+            "codes",
+            "decisions-beyond-labels",
+            "displays",
+            "joint",
+            "models",
+            "sbc",
+            "study",
+        )
     ),
 ]
 

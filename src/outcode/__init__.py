@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from outcode import (
         codes,
+        conformal,
         datasets,
         decoders,
         design,
@@ -49,6 +50,7 @@ __all__ = [
     "OutputCodeClassifier",
     "SingleBinaryClassifier",
     "codes",
+    "conformal",
     "datasets",
     "decoders",
     "design",

@@ -24,12 +24,13 @@ class Decoder(Saved, BaseEstimator):
 
     ``monotone`` says whether its scores are -sum_s L_s(m_qs f_s), the same non-increasing L_s for
     every class: what the leave-one-out bounds ask for. Folds are held out for it until ``enough``
-    samples have been.
+    samples have been. ``looks_at_rows`` says whether it compares a row with the training rows.
     """
 
     room = "decoder"
     saved: ClassVar[Mapping[str, Kind]] = {"code_": signs("n_classes", "n_dichotomies")}
     monotone: bool = False
+    looks_at_rows: bool = False
     enough: ClassVar[float] = np.inf
 
     def fit(self, training: Training) -> Any:

@@ -126,6 +126,7 @@ class DynamicReliability(Reliability):
         "hinge_": reals("n_neighbours", "n_dichotomies", low=0.0),
         "search_": Part(("space",)),
     }
+    looks_at_rows = True
 
     def __init__(self, k: int | None = None, space: str = "input") -> None:
         self.k = k

@@ -77,6 +77,11 @@ class Softmax(Decoder):
         """Whether its scores, or those of the other decoder, are a sum of falling losses."""
         return self.decoder is None or self.decoder.monotone
 
+    @property
+    def looks_at_rows(self) -> bool:  # type: ignore[override]  # here it depends on the decoder
+        """Whether the other decoder does."""
+        return self.decoder is not None and self.decoder.looks_at_rows
+
     def fit(self, training: Training) -> Softmax:
         super().fit(training)
         self.decoder_ = None if self.decoder is None else clone(self.decoder).fit(training)
