@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes, conformal, decoders, machines
+from outcode import codes, conformal, decisions, decoders, machines
 from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
 from outcode.capabilities import HasProbabilities, TrainsOnGram, can
 from outcode.machines.crammer_singer import CrammerSingerParameters
@@ -166,6 +166,15 @@ class Classifier(ByScores, Saved, BaseEstimator):
         problem = self.posed(X)
         other.rule_ = read(problem, self.machine_, decoders.resolve(decoder), **threads)
         return other
+
+    def with_cost(self, cost: Any) -> decisions.CostSensitive:
+        """Return the fitted classifier as one that predicts the class of least expected cost.
+
+        ``cost`` is an (n_classes, n_classes) matrix, cost[true, predicted], or for ordered classes
+        "absolute" or "squared". The probabilities stay as they are.
+        """
+        check_is_fitted(self, "rule_")
+        return decisions.fitted(self, cost)
 
     def posed(self, X: Any) -> Problem:
         """Return the problem the classifier was trained on, with its rows if they are given."""
