@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import codes, conformal, decisions, decoders, machines
+from outcode import explain as explanations
 from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
 from outcode.capabilities import HasProbabilities, TrainsOnGram, can
 from outcode.machines.crammer_singer import CrammerSingerParameters
@@ -175,6 +176,11 @@ class Classifier(ByScores, Saved, BaseEstimator):
         """
         check_is_fitted(self, "rule_")
         return decisions.fitted(self, cost)
+
+    def explain(self, x: Any) -> explanations.Explanation:
+        """Return why one row is given its class: what each column adds to each score."""
+        check_is_fitted(self, "rule_")
+        return explanations.explain(self, x)
 
     def posed(self, X: Any) -> Problem:
         """Return the problem the classifier was trained on, with its rows if they are given."""

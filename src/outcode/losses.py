@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import expit
 
 from outcode._checks import Array
 
@@ -55,6 +56,14 @@ LOSSES: dict[str, Loss] = {
     "logistic": logistic,
     "squared": squared,
     "zero_one": zero_one,
+}
+
+#: Derivatives of the losses that are differentiable but for single points.
+SLOPES: dict[str, Loss] = {
+    "linear": lambda z: np.full(np.shape(z), -1.0),
+    "hinge": lambda z: np.where(z < 1.0, -1.0, 0.0),
+    "logistic": lambda z: -expit(-z),
+    "squared": lambda z: -2.0 * (1.0 - z),
 }
 
 MONOTONE = frozenset(LOSSES) - {"squared"}

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
 from outcode import losses
-from outcode._checks import Array
+from outcode._checks import Array, lookup
 from outcode.saved import Kind, Saved, signs
 from outcode.training import Training
 
@@ -58,6 +58,20 @@ def total_loss(
     plus, minus, zero = (weight * (code == sign) for sign in (1, -1, 0))
     constant = zero.sum(axis=1) * loss(np.zeros(1))[0]
     return loss(margins) @ plus.T + loss(-margins) @ minus.T + constant
+
+
+def loss_terms(
+    loss: losses.Loss, margins: Array, code: Array, weight: Array | None = None
+) -> Array:
+    """Return -w_qs L(m_qs f_s), (n_samples, n_classes, n_dichotomies), whose sums are scores."""
+    terms = -loss(np.asarray(margins, dtype=np.float64)[:, None, :] * code)
+    return terms if weight is None else terms * weight
+
+
+def loss_slopes(name: str, margins: Array, code: Array, weight: Array | None = None) -> Array:
+    """Return the derivatives of :func:`loss_terms` by the margins, for a loss by its name."""
+    slopes = -code * lookup(losses.SLOPES, name, "loss")(margins[:, None, :] * code)
+    return slopes if weight is None else slopes * weight
 
 
 def log_total_exponential(margins: Array, code: Array, weight: Array | None = None) -> Array:
