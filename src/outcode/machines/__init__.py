@@ -25,6 +25,7 @@ from outcode.machines.kernel import KernelMachine
 from outcode.machines.least_squares import LeastSquares
 from outcode.machines.single_binary import SingleBinary
 from outcode.machines.svm import SVM
+from outcode.machines.weston_watkins import WestonWatkins
 
 __all__ = [
     "MACHINES",
@@ -36,6 +37,7 @@ __all__ = [
     "LeastSquares",
     "Machine",
     "SingleBinary",
+    "WestonWatkins",
     "input_tags",
     "resolve",
 ]
