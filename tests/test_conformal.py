@@ -136,6 +136,21 @@ def test_other_decoders_say_how_and_then_do(iris):
     assert clf.rule_.calibration is None  # the classifier itself is as it was
 
 
+def test_leave_one_out_margins_need_no_folds(iris):
+    X, y = iris
+    clf = OutputCodeClassifier("ovo", "ls", "hamming").fit(X, y)
+    calibration = conformal.calibration_of(clf.rule_)
+    rows, margins = np.array([3, 77, 120]), clf.machine_.loo_margins_
+    for i in rows:
+        alone = OutputCodeClassifier("ovo", clf.machine_, "hamming")
+        alone.set_params(machine__gamma=clf.machine_.kernel_.gamma)
+        alone.fit(np.delete(X, i, axis=0), np.delete(y, i))
+        used = clf.code_[y[i]] != 0
+        assert alone.margins(X[i : i + 1])[0, used] == pytest.approx(margins[i, used], abs=1e-6)
+    assert np.array_equal(calibration.values, clf.rule_.scores(margins))
+    assert clf.predict_set(X, 0.9, "rank").any(axis=1).all()
+
+
 def test_split_uses_the_rows_given(iris):
     X, y = iris
     names = np.array(["a", "b", "c"])[y]

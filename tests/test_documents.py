@@ -19,7 +19,6 @@ DOCUMENTS = [
     *(
         f"docs/{name}.md"
         for name in (
-            "adding",
             "codes",
             "decisions-beyond-labels",
             "displays",

@@ -16,7 +16,7 @@ from outcode.machines import SVM
 
 SUMS = [
     *("hamming", "linear", "hinge", "logistic", "squared", "llw"),
-    *("likelihood", "softmax", "srm", "drm", "continuous"),
+    *("likelihood", "softmax", "srm", "drm", "continuous", "shared"),
 ]
 
 
@@ -170,7 +170,9 @@ KERNELS = ["rbf", "linear", "poly", "laplacian", "exponential", "sigmoid"]
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("decoder", ["softmax", "likelihood", "logistic", "squared", "continuous"])
+@pytest.mark.parametrize(
+    "decoder", ["softmax", "likelihood", "logistic", "squared", "continuous", "shared"]
+)
 def test_gradients_are_finite_differences(data, kernel, decoder):
     X, y = data
     machine = SVM(kernel, gamma=0.1, coef0=0.5)

@@ -16,7 +16,7 @@ sqrt(coverage (1 - coverage) / n). With held-out training rows (:func:`cross`, a
 were fitted on held-out margins) the strangeness comes from machines trained without a fold, the
 prediction from the machine trained on all rows, and the decoder's few numbers were fitted on the
 same margins: coverage is then close to nominal where leaving out a fold changes little, without a
-guarantee.
+guarantee. Machines that know their leave-one-out margins (least squares) are calibrated on those.
 
 Every method is a function of the numbers of one row, so calibration rows and new rows stay
 exchangeable. Equal strangeness counts as inside the set (conservative). Where a method spreads
@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array, class_indices, lookup
-from outcode.capabilities import HasProbabilities, can
+from outcode.capabilities import HasProbabilities, KnowsLeftOut, can
 from outcode.folds import row_keys
-from outcode.saved import Saved, Word, reals, wholes
+from outcode.saved import LeftOut, Saved, Word, reals, wholes
 from outcode.training import Rule, held_out_margins
 
 Method = Callable[[Array], Array]
@@ -194,10 +194,25 @@ def class_values(rule: Rule, margins: Array, X: Any = None) -> Array:
 
 def calibration_of(rule: Rule) -> Calibration | None:
     """Return the calibration a rule was given, or the one its held-out margins make, or None."""
-    if rule.calibration is not None or not rule.held_out or rule.decoder.looks_at_rows:
+    if rule.calibration is not None or rule.decoder.looks_at_rows:
         return rule.calibration
-    margins, fold = rule.held_out[max(rule.held_out)]
-    return _calibration(rule, margins[fold >= 0], rule.problem.labels[fold >= 0], "cross")
+    margins, held = _held_out(rule)
+    if not np.any(held):
+        return None
+    return _calibration(rule, margins[held], rule.problem.labels[held], "cross")
+
+
+def _held_out(rule: Rule) -> tuple[Array, Array]:
+    """Return margins of training rows that were held out for them, and which rows were."""
+    problem = rule.problem
+    if rule.held_out:
+        margins, fold = rule.held_out[max(rule.held_out)]
+        return margins, fold >= 0
+    if isinstance(problem.labels, LeftOut) or not can(rule.machine, KnowsLeftOut):
+        return np.empty((0, 0)), np.zeros(0, dtype=bool)
+    counted = problem.weight > 0  # a class's only row cannot be predicted without it
+    counts = np.bincount(problem.labels[counted], minlength=len(problem.code))
+    return rule.machine.loo_margins_, counted & (counts[problem.labels] > 1)
 
 
 def require_calibration(clf: Any) -> Calibration:

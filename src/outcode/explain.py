@@ -211,8 +211,10 @@ def _accuracies(rule: Any) -> tuple[Array, Array]:
     none, problem = np.full(rule.problem.code.shape[1], np.nan), rule.problem
     if isinstance(problem.labels, LeftOut):
         return none, none
-    counted = problem.weight > 0
-    training = column_accuracy(rule.machine.training_margins_[counted], problem.targets[counted])
+    counted, margins = problem.weight > 0, getattr(rule.machine, "training_margins_", None)
+    training = none  # a machine trained block by block keeps no margins
+    if margins is not None and len(margins) == len(counted):
+        training = column_accuracy(margins[counted], problem.targets[counted])
     if not rule.held_out:
         return training, none
     margins, fold = rule.held_out[max(rule.held_out)]

@@ -1,7 +1,7 @@
 """Margin losses L(z) of the signed margin z = m f, shared by machines, decoders and bounds.
 
-Every loss is a plain function, elementwise, finite for every finite margin. All but ``squared``
-never increase, which the leave-one-out bounds ask for; ``MONOTONE`` names those.
+Every loss is a plain function, elementwise, finite for every finite margin. All but those named
+in ``RISING`` never increase, which the leave-one-out bounds ask for.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ LOSSES: dict[str, Loss] = {
     "zero_one": zero_one,
 }
 
+#: Losses that grow again for large margins.
+RISING = {"squared"}
+
 #: Derivatives of the losses that are differentiable but for single points.
 SLOPES: dict[str, Loss] = {
     "linear": lambda z: np.full(np.shape(z), -1.0),
@@ -65,5 +68,3 @@ SLOPES: dict[str, Loss] = {
     "logistic": lambda z: -expit(-z),
     "squared": lambda z: -2.0 * (1.0 - z),
 }
-
-MONOTONE = frozenset(LOSSES) - {"squared"}

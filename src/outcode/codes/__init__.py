@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from outcode._checks import Array, gathered
 from outcode.codes import algebraic, embedding, fixed, joint, partitions
 from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
+from outcode.codes.assignment import Similar
 from outcode.codes.common import Code, checked_matrix
 from outcode.codes.embedding import Growth, NodeEmbedding
 from outcode.codes.fixed import (
@@ -48,6 +49,7 @@ __all__ = [
     "OneVsAll",
     "OneVsOne",
     "Ordinal",
+    "Similar",
     "SparseRandom",
     "bch_generator",
     "bch_words",

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights, warn
-from outcode.machines.common import as_targets
+from outcode._checks import Array, lookup, positive, row_weights
+from outcode.machines.common import as_targets, warn_early
 from outcode.machines.crammer_singer import SHIFTS, as_columns, both_classes, class_of
 from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
 from outcode.progress import progress
@@ -86,7 +85,7 @@ class WestonWatkins(WestonWatkinsParameters, KernelMachine):
         targets = as_targets(targets, len(gram))
         problem = _Classes.of(self, gram, targets, row_weights(sample_weight, len(gram)), n_jobs)
         solution = problem.solve(problem.box, None if start is None else _solution_of(start))
-        _warn_unconverged(solution, self.tol)
+        warn_early(solution, self.tol, "Weston-Watkins")
         self._remember(solution, gram, targets)
         return self
 
@@ -171,16 +170,6 @@ def _solution_of(machine: Any) -> tuple[Array, Array] | None:
         return None
     tau, scores = (both_classes(part / 2) if part.shape[1] == 1 else part for part in parts)
     return tau, scores
-
-
-def _warn_unconverged(solution: ww.Solution, tol: float) -> None:
-    if not solution.converged:
-        warn(
-            f"Weston-Watkins stopped early: the largest violation of the optimality conditions is "
-            f"{solution.violation:.2g} (tol={tol:g}), the relative duality gap "
-            f"{solution.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the features.",
-            ConvergenceWarning,
-        )
 
 
 NAMES = {"ww": WestonWatkins}

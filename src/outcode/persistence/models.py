@@ -16,6 +16,7 @@ from outcode.datasets.encoding import COLUMN_KINDS
 from outcode.datasets.topics import BUCKETS
 from outcode.decoders import coupling
 from outcode.machines.class_kernels import CLASS_KERNELS, EXTENSIONS
+from outcode.machines.nystrom import LOSSES as NYSTROM_LOSSES
 from outcode.persistence.tree import Check, Element, Tree
 from outcode.saved import (
     Number,
@@ -194,11 +195,21 @@ def _given(kinds: Any, *words: str | None) -> Check:
     return check
 
 
+def _kernel(value: Any) -> bool:
+    """The name of a kernel, or the formula of a mixture."""
+    if not isinstance(value, str):
+        return False
+    try:
+        return not kernels.named(value).mixes or bool(kernels.Mixture.parse(value))
+    except ValueError:
+        return False
+
+
 NUMBERS = (np.ndarray, list, tuple)
 
 PARAMETERS: dict[str, Check] = {
-    "kernel": _word(*kernels.KERNELS, "precomputed"),
-    "gamma": _number(0, "scale", "auto"),
+    "kernel": _kernel,
+    "gamma": _number(0, "scale", "auto", "loo"),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
     "C": _number(0),
@@ -220,10 +231,11 @@ PARAMETERS: dict[str, Check] = {
     "machine": _given(machines.Machine, *machines.MACHINES),
     "decoder": _given(decoders.Decoder, None, *decoders.DECODERS),
     "folds": _count(2, None),
-    "loss": _word(*losses.LOSSES),
+    "loss": _word(*losses.LOSSES, *NYSTROM_LOSSES),
     "targets": _word("smoothed", "hard"),
     "invalid": _word("renormalise", "uniform"),
-    "temperature": _given(bool),
+    "temperature": lambda value: value is None or isinstance(value, bool | float),
+    "slope": _number(0, None),
     "method": _word(*coupling.METHODS),
     "norm": lambda value: isinstance(value, int | str) and value in (1, 2, "inf"),
     "k": _count(1, None),

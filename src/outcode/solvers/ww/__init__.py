@@ -27,6 +27,7 @@ from sklearn.utils import gen_batches
 
 from outcode._checks import Array
 from outcode.parallel import single_blas, thread_map
+from outcode.solvers.certificate import Certificate
 from outcode.solvers.store import TILE, Store
 from outcode.solvers.ww.loops import descend, reduced, total, violations
 
@@ -40,8 +41,8 @@ SHRINK, SMALL = 1 / 2, 600
 PATIENCE = 10
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, kw_only=True)
+class Solution(Certificate):
     """The optimum and its certificate.
 
     ``tau`` and ``scores`` (w_r.x_i) are (n_samples, n_classes), ``objective`` and
@@ -51,12 +52,7 @@ class Solution:
 
     tau: Array
     scores: Array
-    objective: float
     dual_objective: float
-    gap: float
-    violation: float
-    n_iter: int
-    converged: bool
 
 
 @dataclass
