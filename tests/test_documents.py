@@ -18,7 +18,16 @@ DOCUMENTS = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("codes", "displays", "joint", "models", "sbc", "study", "tuned")
+        for name in (
+            "codes",
+            "decisions-beyond-labels",
+            "displays",
+            "joint",
+            "models",
+            "sbc",
+            "study",
+            "tuned",
+        )
     ),
 ]
 

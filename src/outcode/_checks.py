@@ -94,6 +94,15 @@ def class_labels(y: Array) -> tuple[Array, Array]:
     return classes, labels.ravel()
 
 
+def class_indices(y: Any, classes: Array) -> Array:
+    """Return the place of each label among the classes, or name one that is not there."""
+    y = np.asarray(y)
+    known, labels = np.isin(y, classes), np.searchsorted(classes, y)
+    if not known.all():
+        raise ValueError(f"The label {y[~known][0]!r} is none of the classes learned.")
+    return labels
+
+
 def require_classes(classes: Array, labels: Array, weight: Array) -> None:
     """Refuse fewer than two classes, and a class without weight."""
     mass = np.bincount(labels, weights=weight)

@@ -142,7 +142,51 @@ class Factorises(Protocol):
     def fit_factorised(self, problem: Any, gram: Any, targets: Any) -> Any: ...
 
 
+@capability("has support rows that add up to its margins", "use a kernel machine")
+class HasPulls(Protocol):
+    """What each support row adds to the margins of a new row."""
+
+    def pulls(self, X: Any) -> tuple[Array, Array]: ...
+
+
+@capability("knows the derivatives of its margins", "use a kernel machine")
+class HasGradients(Protocol):
+    """Derivatives of the margins by the features."""
+
+    def gradients(self, X: Any) -> Array: ...
+
+
+@capability(
+    "knows its derivative", "use a named kernel: 'rbf', 'linear', 'poly', 'laplacian' or 'sigmoid'"
+)
+class HasGradient(Protocol):
+    """A kernel with derivatives by its first row."""
+
+    def gradient(self, a: Any, B: Any, coef: Array) -> Array: ...
+
+
 # --- decoders and classifiers ---
+
+
+@capability(
+    "scores a class by a sum over columns",
+    "use 'hinge', 'linear', 'logistic', 'squared', 'hamming', 'likelihood', 'softmax', 'llw', "
+    "'srm', 'drm', 'shared' or 'continuous'",
+)
+class HasTerms(Protocol):
+    """A decoder whose scores are sums over columns."""
+
+    def terms(self, margins: Array, X: Any = None) -> Array: ...
+
+
+@capability(
+    "knows the derivatives of its scores",
+    "use 'hinge', 'linear', 'logistic', 'squared', 'likelihood', 'softmax', 'llw' or 'continuous'",
+)
+class HasSlopes(Protocol):
+    """A decoder with derivatives of its scores by the margins."""
+
+    def slopes(self, margins: Array) -> Array: ...
 
 
 @capability("gives probabilities", "use one that does, such as 'softmax' or 'likelihood'")

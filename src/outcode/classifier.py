@@ -19,7 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes, decoders, machines, streaming
+from outcode import codes, conformal, decisions, decoders, machines, streaming
+from outcode import explain as explanations
 from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
 from outcode.capabilities import HasProbabilities, TrainsOnGram, Updates, can, require
 from outcode.machines.crammer_singer import CrammerSingerParameters
@@ -65,6 +66,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
         "code_": signs("n_classes", "n_dichotomies"),
         "machine_": Part(("machine",)),
         "decoder_": Part(("decoder",)),
+        "calibration_": Optional(Part(("calibration",))),
     }
     prefix: ClassVar[str] = ""
     for_probabilities: ClassVar[str] = "use decoder='softmax' or 'likelihood'"
@@ -193,6 +195,33 @@ class Classifier(ByScores, Saved, BaseEstimator):
         X = self.validated(X)
         return self.rule_.proba(self.rule_.margins(X), X)
 
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        method: Any = "lac",
+        *,
+        per_class: bool = False,
+        allow_empty: bool = False,
+    ) -> Array:
+        """Return the classes each row may belong to, (n_samples, n_classes) bool.
+
+        What the coverage rests on is in :mod:`outcode.conformal`.
+
+        Parameters
+        ----------
+        coverage : share of rows whose set holds their class
+        method : "lac", "aps" or "raps" (probabilities), "rank" (any decoder), or a function of the
+            (n_samples, n_classes) probabilities or scores
+        per_class : the coverage holds among the rows of each class
+        allow_empty : leave a set empty; otherwise it holds at least the class predicted
+        """
+        check_is_fitted(self, "rule_")
+        calibration, X = conformal.require_calibration(self), self.validated(X)
+        values = conformal.class_values(self.rule_, self.rule_.margins(X), X)
+        options: dict[str, Any] = {"per_class": per_class, "allow_empty": allow_empty}
+        return calibration.sets(values, coverage, method, **options)
+
     def with_decoder(self, decoder: Any, X: Any = None) -> OutputCodeClassifier:
         """Return the same machine under another decoder, without training it again.
 
@@ -209,6 +238,20 @@ class Classifier(ByScores, Saved, BaseEstimator):
         problem = self.posed(X)
         other.rule_ = read(problem, self.machine_, decoders.resolve(decoder), **threads)
         return other
+
+    def with_cost(self, cost: Any) -> decisions.CostSensitive:
+        """Return the fitted classifier as one that predicts the class of least expected cost.
+
+        ``cost`` is an (n_classes, n_classes) matrix, cost[true, predicted], or for ordered classes
+        "absolute" or "squared". The probabilities stay as they are.
+        """
+        check_is_fitted(self, "rule_")
+        return decisions.fitted(self, cost)
+
+    def explain(self, x: Any) -> explanations.Explanation:
+        """Return why one row is given its class: what each column adds to each score."""
+        check_is_fitted(self, "rule_")
+        return explanations.explain(self, x)
 
     def posed(self, X: Any) -> Problem:
         """Return the problem the classifier was trained on, with its rows if they are given."""
@@ -233,17 +276,18 @@ class Classifier(ByScores, Saved, BaseEstimator):
         if not hasattr(self, "rule_"):
             return {}
         own = {name: getattr(self, name) for name in ("code_", "machine_", "decoder_")}
-        return {**vars(self), **own}
+        return {**vars(self), **own, "calibration_": conformal.calibration_of(self.rule_)}
 
     def unpack(self, values: dict[str, Any]) -> None:
         code, machine, decoder = (values.pop(name) for name in ("code_", "machine_", "decoder_"))
+        calibration = values.pop("calibration_")
         super().unpack(values)
         if not np.array_equal(code, decoder.code_):
             raise ValueError("the decoder reads another code")
         labels: Any = LeftOut("labels_")
         weight: Any = LeftOut("sample_weight_")
         problem = Problem(None, code, labels, weight, self.classes_)
-        self.rule_ = Rule(problem, machine, decoder)
+        self.rule_ = Rule(problem, machine, decoder, calibration=calibration)
 
     def _rule(self) -> Rule:
         check_is_fitted(self, "rule_")

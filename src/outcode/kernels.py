@@ -139,6 +139,10 @@ class Linear(Kernel):
     def values(self, A: Rows, B: Rows) -> Array:
         return _inner(A, B)
 
+    def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
+        """Return the derivatives of sum_i c_is K(a, b_i) by a, (n_sums, n_features)."""
+        return np.asarray(B.values.T @ coef).T
+
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
@@ -147,6 +151,12 @@ class Polynomial(Kernel):
     def values(self, A: Rows, B: Rows) -> Array:
         with np.errstate(over="ignore"):
             return (self.gamma * _inner(A, B) + self.coef0) ** self.degree
+
+    def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
+        """Return the derivatives of sum_i c_is K(a, b_i) by a, (n_sums, n_features)."""
+        base = (self.gamma * _inner(a, B) + self.coef0).T
+        slope = self.gamma * self.degree * base ** (self.degree - 1)
+        return np.asarray(B.values.T @ (coef * slope)).T
 
 
 @dataclass(frozen=True)
@@ -188,6 +198,10 @@ class Gaussian(OfDistance):
     def distances(self, A: Rows, B: Rows) -> Array:
         return squared_distances(A, B, _scratch(len(A), len(B)))
 
+    def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
+        """Return the derivatives of sum_i c_is K(a, b_i) by a, (n_sums, n_features)."""
+        return _drawn(a, B, -2.0 * self.gamma * coef * self.block(a, B).T)
+
     def fill(self, A: Rows, B: Rows, out: Array) -> None:
         if sparse.issparse(A.values) or sparse.issparse(B.values):
             np.multiply(squared_distances(A, B), -self.gamma, out=out, casting="same_kind")
@@ -211,6 +225,12 @@ class Exponential(Gaussian):
         squares[squares <= 1e-14 * scale] = 0.0
         return np.sqrt(squares, out=squares)
 
+    def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
+        """Return the derivatives of sum_i c_is K(a, b_i) by a; 0 at the rows b_i themselves."""
+        distance = self.distances(a, B).T.copy()
+        slope = np.divide(-self.gamma, distance, out=np.zeros_like(distance), where=distance > 0)
+        return _drawn(a, B, coef * slope * self.of(distance))
+
     def fill(self, A: Rows, B: Rows, out: Array) -> None:
         np.multiply(self.distances(A, B), -self.gamma, out=out, casting="same_kind")
         np.exp(out, out=out)
@@ -227,6 +247,11 @@ class Laplacian(OfDistance):
         if sparse.issparse(A.values) or sparse.issparse(B.values):
             return manhattan_distances(_narrow(A.values), _narrow(B.values))
         return cdist(A.values, B.values, "cityblock")
+
+    def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
+        """Return the derivatives of sum_i c_is K(a, b_i) by a; 0 along a feature that is equal."""
+        x, Z = (one.toarray() if sparse.issparse(one) else one for one in (a.values, B.values))
+        return (coef * (-self.gamma * self.block(a, B)).T).T @ np.sign(x - Z)
 
 
 @dataclass(frozen=True)
@@ -289,6 +314,11 @@ class Sigmoid(Kernel):
     def values(self, A: Rows, B: Rows) -> Array:
         return np.tanh(self.gamma * _inner(A, B) + self.coef0)
 
+    def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
+        """Return the derivatives of sum_i c_is K(a, b_i) by a, (n_sums, n_features)."""
+        slope = self.gamma * (1.0 - self.values(a, B).T ** 2)
+        return np.asarray(B.values.T @ (coef * slope)).T
+
 
 @dataclass(frozen=True)
 class Custom(Kernel):
@@ -325,6 +355,12 @@ class Precomputed(Kernel):
     def values(self, A: Rows, B: Rows) -> Array:
         """Return the values of rows ``A`` against the training rows numbered in ``B``."""
         return A.values[:, B.values]
+
+
+def _drawn(a: Rows, B: Rows, pull: Array) -> Array:
+    """Return sum_i pull_is (a - b_i), (n_sums, n_features), for one row a."""
+    x = a.values.toarray() if sparse.issparse(a.values) else a.values
+    return pull.sum(axis=0)[:, None] * x - np.asarray(B.values.T @ pull).T
 
 
 def places(n: int) -> Rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import expit
 
 from outcode._checks import Array
 
@@ -59,3 +60,11 @@ LOSSES: dict[str, Loss] = {
 
 #: Losses that grow again for large margins.
 RISING = {"squared"}
+
+#: Derivatives of the losses that are differentiable but for single points.
+SLOPES: dict[str, Loss] = {
+    "linear": lambda z: np.full(np.shape(z), -1.0),
+    "hinge": lambda z: np.where(z < 1.0, -1.0, 0.0),
+    "logistic": lambda z: -expit(-z),
+    "squared": lambda z: -2.0 * (1.0 - z),
+}

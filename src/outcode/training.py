@@ -85,13 +85,15 @@ class Rule:
     """A trained machine and the decoder that reads it.
 
     ``problem`` is what they were trained on, without its Gram and rows; ``held_out`` the held-out
-    margins that the decoder asked for, by number of folds.
+    margins that the decoder asked for, by number of folds; ``calibration`` the class values of
+    rows it was not trained on, where prediction sets and abstaining were given some of their own.
     """
 
     problem: Problem
     machine: Any
     decoder: Any
     held_out: HeldOut = field(default_factory=dict)
+    calibration: Any = None
 
     @property
     def certificate(self) -> Certificate:

@@ -253,6 +253,11 @@ def fit(**choices: Any) -> int:
 @click.argument("rows", metavar="FILE")
 @TEXT
 @click.option("--proba", is_flag=True, help="Add a column of probabilities for each class.")
+@click.option(
+    "--set", "coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",
+    help="Add the classes a row may have: a set that holds the true one this often, e.g. 0.9.",
+)  # fmt: skip
+@click.option("--explain", is_flag=True, help="Add why each row has its class.")
 @click.option("--target", "-t", help="Column of true classes: say how many are right.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="A csv file; else printed.")
 def predict(**choices: Any) -> int:

@@ -30,7 +30,7 @@ from outcode import (
     results,
 )
 from outcode._checks import Array
-from outcode.app import papers, study, terminal
+from outcode.app import decided, papers, study, terminal
 from outcode.app import report as reports
 from outcode.app.report.evidence import LEAK
 from outcode.app.report.text import csv_cell
@@ -343,9 +343,16 @@ def _cross_validated(data: datasets.Dataset, method: study.Method, choices: dict
 
 
 def predict(
-    model: str, rows: str, proba: bool, target: str | None, output: str | None, **choices: Any
+    model: str,
+    rows: str,
+    proba: bool,
+    coverage: float | None,
+    explain: bool,
+    target: str | None,
+    output: str | None,
+    **choices: Any,
 ) -> int:
-    """Write a csv of predictions: row, prediction, and a probability per class if asked."""
+    """Write a csv of predictions: row, prediction, and what was asked for beside them."""
     if output is not None:
         _writable(output, keep=[model, rows])
     fitted = persistence.load(model)
@@ -355,15 +362,21 @@ def predict(
     with _warnings_said():
         predicted = fitted.predict(table)
         shares = _proba(fitted, table) if proba else None
+        sets = None if coverage is None else decided.sets(fitted, table, coverage)
+        added = {} if sets is None else {"set": decided.set_texts(sets, fitted.classes_)}
+        added |= {"why": [*decided.reasons(fitted, table)]} if explain else {}
     known = set() if truth is None else {table.names[truth]}
     if unused := set(encoder.unused(table)) - known:
         say(f"Columns the model does not look at: {printable(', '.join(sorted(unused)), 200)}.")
     for column, values in encoder.unseen(table).items():
         new = ", ".join(values[:5]) + (", ..." if len(values) > 5 else "")
         say(f"Values of {printable(column)} that no training row had: {printable(new, 200)}.")
-    _write_predictions(output, predicted, shares, fitted.classes_)
+    _write_predictions(output, predicted, shares, fitted.classes_, added)
     if truth is not None:
-        say(_error(datasets.as_labels(table.columns[truth]), predicted))
+        labels = datasets.as_labels(table.columns[truth])
+        say(_error(labels, predicted))
+        if sets is not None:
+            say(decided.coverage_text(sets, labels, fitted.classes_))
     return 0
 
 
@@ -492,11 +505,19 @@ def _proba(fitted: Any, table: datasets.Table) -> Array:
 
 
 def _write_predictions(
-    output: str | None, predicted: Array, shares: Array | None, classes: Array
+    output: str | None,
+    predicted: Array,
+    shares: Array | None,
+    classes: Array,
+    added: dict[str, list[str]],
 ) -> None:
-    head = ["row", "prediction"] + ([f"p({c})" for c in classes] if shares is not None else [])
+    head = ["row", "prediction", *added]
+    head += [f"p({c})" for c in classes] if shares is not None else []
     lines = (
-        [str(i + 1), str(label), *(map(repr, shares[i].tolist()) if shares is not None else ())]
+        [
+            *(str(i + 1), str(label), *(column[i] for column in added.values())),
+            *(map(repr, shares[i].tolist()) if shares is not None else ()),
+        ]
         for i, label in enumerate(predicted)
     )
     if not output and isinstance(sys.stdout, io.TextIOWrapper):

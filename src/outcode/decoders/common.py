@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
 from outcode import losses
-from outcode._checks import Array
+from outcode._checks import Array, lookup
 from outcode.saved import Kind, Saved, signs
 from outcode.solvers.store import cuts
 from outcode.training import Training
@@ -25,12 +25,13 @@ class Decoder(Saved, BaseEstimator):
 
     ``monotone`` says whether its scores are -sum_s L_s(m_qs f_s), the same non-increasing L_s for
     every class: what the leave-one-out bounds ask for. Folds are held out for it until ``enough``
-    samples have been.
+    samples have been. ``looks_at_rows`` says whether it compares a row with the training rows.
     """
 
     room = "decoder"
     saved: ClassVar[Mapping[str, Kind]] = {"code_": signs("n_classes", "n_dichotomies")}
     monotone: bool = False
+    looks_at_rows: bool = False
     enough: ClassVar[float] = np.inf
 
     def fit(self, training: Training) -> Any:
@@ -66,6 +67,20 @@ def total_loss(
 def row_blocks(margins: Array) -> list[slice]:
     """Cut rows so that what is computed from their margins stays in the cache."""
     return cuts(len(margins), max(1, 2**17 // max(1, margins.shape[1])))
+
+
+def loss_terms(
+    loss: losses.Loss, margins: Array, code: Array, weight: Array | None = None
+) -> Array:
+    """Return -w_qs L(m_qs f_s), (n_samples, n_classes, n_dichotomies), whose sums are scores."""
+    terms = -loss(np.asarray(margins, dtype=np.float64)[:, None, :] * code)
+    return terms if weight is None else terms * weight
+
+
+def loss_slopes(name: str, margins: Array, code: Array, weight: Array | None = None) -> Array:
+    """Return the derivatives of :func:`loss_terms` by the margins, for a loss by its name."""
+    slopes = -code * lookup(losses.SLOPES, name, "loss")(margins[:, None, :] * code)
+    return slopes if weight is None else slopes * weight
 
 
 def log_total_exponential(margins: Array, code: Array, weight: Array | None = None) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from outcode import dichotomies, kernels
 from outcode import gram as grams
@@ -17,6 +18,12 @@ from outcode.parallel import single_blas
 from outcode.saved import KernelKind, Number, Optional, RowsKind, reals
 from outcode.solvers import spoc as spoc_solver
 from outcode.training import Training
+
+
+def _is_linear(decoder: ContinuousCode) -> bool:
+    if decoder.kernel != "linear":
+        raise AttributeError("With a kernel between margins the scores are no sums over columns.")
+    return True
 
 
 class ContinuousCode(Decoder):
@@ -103,6 +110,16 @@ class ContinuousCode(Decoder):
             cuts = grams.cross_blocks(len(H), len(self.patterns_))
             parts = [self.kernel_.block(rows[c], self.patterns_) @ self.dual_coef_ for c in cuts]
         return np.vstack(parts)
+
+    @available_if(_is_linear)
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score."""
+        return np.asarray(margins)[:, None, :] / self.scale_ * self.continuous_code_
+
+    @available_if(_is_linear)
+    def slopes(self, margins: Array) -> Array:
+        """Return the derivatives of the scores by the margins."""
+        return np.tile(self.continuous_code_ / self.scale_, (len(margins), 1, 1))
 
     def proba(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) probabilities; the largest is that of ``scores``."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array
-from outcode.decoders.common import Decoder, total_loss
+from outcode.decoders.common import Decoder, loss_terms, total_loss
 from outcode.saved import reals
 from outcode.scores import settled
 from outcode.training import Training
@@ -22,6 +22,10 @@ class Hamming(Decoder):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         return -total_loss(losses.zero_one, margins, self.code_)
+
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score."""
+        return loss_terms(losses.zero_one, margins, self.code_)
 
 
 class Euclidean(Decoder):

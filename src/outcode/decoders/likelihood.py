@@ -322,6 +322,16 @@ class Likelihood(Sigmoids):
                 out[batch] += (np.maximum(-z, 0.0) + both) @ minus.T
         return -out
 
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score: log P(O_s = m_qs | f_s), 0 where m is 0."""
+        z = self.exponents(margins)[:, None, :]
+        return np.where(self.code_ != 0, -np.logaddexp(0.0, self.code_ * z), 0.0)
+
+    def slopes(self, margins: Array) -> Array:
+        """Return the derivatives of the scores by the margins."""
+        z = self.exponents(margins)[:, None, :]
+        return -self.code_ * self.slope_ * expit(self.code_ * z)
+
     def log_proba(self, margins: Array, X: Any = None) -> Array:
         scores = self.scores(margins, X)
         if self.invalid == "renormalise":

@@ -6,12 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from outcode import losses
 from outcode._checks import Array, lookup
-from outcode.decoders.common import Decoder, log_total_exponential, total_loss
+from outcode.decoders.common import (
+    Decoder,
+    log_total_exponential,
+    loss_slopes,
+    loss_terms,
+    total_loss,
+)
 from outcode.saved import reals
 from outcode.training import Training
+
+
+def _is_sum(decoder: Any) -> bool:
+    if decoder.loss == "exponential":
+        raise AttributeError("The exponential loss is summed in log form: its scores are no sums.")
+    return True
 
 
 class LossBased(Decoder):
@@ -37,6 +50,16 @@ class LossBased(Decoder):
         if self.loss == "exponential":
             return -log_total_exponential(margins, self.code_)
         return -total_loss(self.loss_, margins, self.code_)
+
+    @available_if(_is_sum)
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score."""
+        return loss_terms(self.loss_, margins, self.code_)
+
+    @available_if(_is_sum)
+    def slopes(self, margins: Array) -> Array:
+        """Return the derivatives of the scores by the margins."""
+        return loss_slopes(self.loss, margins, self.code_)
 
     def unpack(self, values: dict[str, Any]) -> None:
         super().unpack(values)
@@ -66,6 +89,16 @@ class LossWeighted(Decoder):
         if self.loss == "exponential":
             return -log_total_exponential(margins, self.code_, self.weights_)
         return -total_loss(losses.linear, margins, self.code_, self.weights_)
+
+    @available_if(_is_sum)
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score."""
+        return loss_terms(losses.linear, margins, self.code_, self.weights_)
+
+    @available_if(_is_sum)
+    def slopes(self, margins: Array) -> Array:
+        """Return the derivatives of the scores by the margins."""
+        return loss_slopes("linear", margins, self.code_, self.weights_)
 
 
 def column_accuracy_weights(training: Training) -> Array:

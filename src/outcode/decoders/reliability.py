@@ -42,6 +42,12 @@ class Reliability(Decoder):
         weighted = self.reliabilities(margins, X) * soft_decisions(margins)
         return _linear_scores(weighted, margins, self.code_)
 
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score."""
+        margins = np.asarray(margins, dtype=np.float64)
+        weighted = self.reliabilities(margins, X) * soft_decisions(margins)
+        return weighted[:, None, :] * self.code_
+
 
 class StaticReliability(Reliability):
     """Trust a machine by its objective, the same for every row.
@@ -126,6 +132,7 @@ class DynamicReliability(Reliability):
         "hinge_": reals("n_neighbours", "n_dichotomies", low=0.0),
         "search_": Part(("space",)),
     }
+    looks_at_rows = True
 
     def __init__(self, k: int | None = None, space: str = "input") -> None:
         self.k = k

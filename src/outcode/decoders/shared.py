@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from outcode._checks import Array, positive
 from outcode.decoders.common import Decoder
@@ -192,6 +193,16 @@ class SharedSigmoid(Decoder):
     def scores(self, margins: Array, X: Any = None) -> Array:
         with single_blas():
             return codeword_scores(margins[None], self.code_, np.array([self.slope_]))[0]
+
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score: log P(O_s = m_qs | f_s), 0 where m is 0."""
+        z = self.slope_ * np.asarray(margins)[:, None, :] * self.code_
+        return np.where(self.code_ != 0, -np.logaddexp(0.0, -z), 0.0)
+
+    def slopes(self, margins: Array) -> Array:
+        """Return the derivatives of the scores by the margins."""
+        z = self.slope_ * np.asarray(margins)[:, None, :] * self.code_
+        return self.slope_ * self.code_ * expit(-z)
 
     def proba(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) probabilities; the largest is that of ``scores``."""

@@ -27,6 +27,14 @@ def _has_folds(decoder: Softmax) -> bool:
     return True
 
 
+def _has_terms(decoder: Softmax) -> bool:
+    return decoder.decoder is None or hasattr(decoder.decoder, "terms")
+
+
+def _has_slopes(decoder: Softmax) -> bool:
+    return decoder.decoder is None or hasattr(decoder.decoder, "slopes")
+
+
 class Softmax(Decoder):
     """Score a class by its own columns, and turn scores into probabilities by one temperature.
 
@@ -77,6 +85,11 @@ class Softmax(Decoder):
         """Whether its scores, or those of the other decoder, are a sum of falling losses."""
         return self.decoder is None or self.decoder.monotone
 
+    @property
+    def looks_at_rows(self) -> bool:  # type: ignore[override]  # here it depends on the decoder
+        """Whether the other decoder does."""
+        return self.decoder is not None and self.decoder.looks_at_rows
+
     def fit(self, training: Training) -> Softmax:
         super().fit(training)
         self.decoder_ = None if self.decoder is None else clone(self.decoder).fit(training)
@@ -96,6 +109,20 @@ class Softmax(Decoder):
             return margins
         with single_blas():
             return settled(margins @ own.T)
+
+    @available_if(_has_terms)
+    def terms(self, margins: Array, X: Any = None) -> Array:
+        """Return what each column adds to each score."""
+        if self.decoder_ is not None:
+            return np.asarray(self.decoder_.terms(margins, X))
+        return np.asarray(margins, dtype=np.float64)[:, None, :] * own_entries(self.code_) / 2.0
+
+    @available_if(_has_slopes)
+    def slopes(self, margins: Array) -> Array:
+        """Return the derivatives of the scores by the margins."""
+        if self.decoder_ is not None:
+            return np.asarray(self.decoder_.slopes(margins))
+        return np.tile(own_entries(self.code_) / 2.0, (len(margins), 1, 1))
 
     def unpack(self, values: dict[str, Any]) -> None:
         super().unpack(values)

@@ -6,6 +6,7 @@ Names of classes and methods are drawn as they stand: "$x$" is no formula here.
 from outcode.displays.codes import BitErrorDisplay, CodeDisplay, ColumnDisplay
 from outcode.displays.common import Display
 from outcode.displays.comparison import BoundPathDisplay, CriticalDifferenceDisplay
+from outcode.displays.decisions import RiskCoverageDisplay
 from outcode.displays.predictions import ConfusionDisplay, ReliabilityDisplay
 from outcode.displays.relations import RelationDisplay
 from outcode.results import Path
@@ -21,4 +22,5 @@ __all__ = [
     "Path",
     "RelationDisplay",
     "ReliabilityDisplay",
+    "RiskCoverageDisplay",
 ]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import numpy as np
-
 from outcode import results
-from outcode._checks import Array, lookup
+from outcode._checks import Array, class_indices, lookup
 from outcode.capabilities import HasCode, HasSteps, can
 
 BLUE, ORANGE, GREY, DARK = "#2b6cb0", "#dd6b20", "#cbd5e0", "#2d3748"
@@ -136,15 +134,6 @@ def with_code(estimator: Any, X: Any = None) -> tuple[Any, Any]:
             f"or pipeline that holds one."
         )
     return clf, X
-
-
-def class_indices(y: Any, classes: Array) -> Array:
-    """Return the place of each label among the classes, or name one that is not there."""
-    y = np.asarray(y)
-    known, labels = np.isin(y, classes), np.searchsorted(classes, y)
-    if not known.all():
-        raise ValueError(f"The label {y[~known][0]!r} is none of the classes learned.")
-    return labels
 
 
 def class_names(estimator: Any) -> tuple[str, ...]:

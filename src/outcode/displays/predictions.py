@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from outcode import metrics, results
-from outcode._checks import Array
+from outcode._checks import Array, class_indices
 from outcode.capabilities import PredictsProbabilities, can
 from outcode.displays.common import (
     BLUE,
@@ -20,7 +20,6 @@ from outcode.displays.common import (
     Display,
     Records,
     chosen,
-    class_indices,
     class_names,
     legend,
     mark,

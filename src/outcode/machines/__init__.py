@@ -26,6 +26,7 @@ from outcode.machines.least_squares import LeastSquares
 from outcode.machines.nystrom import Nystrom
 from outcode.machines.single_binary import SingleBinary
 from outcode.machines.svm import SVM
+from outcode.machines.weston_watkins import WestonWatkins
 
 __all__ = [
     "MACHINES",
@@ -38,6 +39,7 @@ __all__ = [
     "Machine",
     "Nystrom",
     "SingleBinary",
+    "WestonWatkins",
     "input_tags",
     "resolve",
 ]

@@ -147,7 +147,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
                 held = fold == f
                 if self.tau_[held].any():  # without support vectors nothing changes
                     scores = problem.solve(np.where(held, 0.0, problem.mass), start).scores
-                    out[held] = _as_columns(scores, targets.shape[1])[held]
+                    out[held] = as_columns(scores, targets.shape[1])[held]
                 report.advance()
         return out
 
@@ -169,13 +169,13 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
     def unpack(self, values: dict[str, Any]) -> None:
         super().unpack(values)
         two = self.dual_coef_.shape[1] == 1
-        self.tau_ = _both(self.dual_coef_ / 2 if two else self.dual_coef_) * self.beta
+        self.tau_ = both_classes(self.dual_coef_ / 2 if two else self.dual_coef_) * self.beta
 
     def _remember(self, solution: Solution, gram: grams.Gram, targets: Array) -> None:
         self.tau_ = solution.tau
         columns = targets.shape[1]
-        self.training_margins_ = _as_columns(solution.scores, columns)
-        self.dual_coef_ = _as_columns(solution.tau / self.beta, columns)
+        self.training_margins_ = as_columns(solution.scores, columns)
+        self.dual_coef_ = as_columns(solution.tau / self.beta, columns)
         self.bias_ = SHIFTS[self.bias] * self.dual_coef_.sum(axis=0)
         self.objective_, self.dual_objective_ = solution.objective, solution.dual_objective
         self.gap_, self.norm2_, self.n_iter_ = solution.gap, solution.norm2, solution.n_iter
@@ -244,19 +244,19 @@ def class_of(targets: Array, weight: Array) -> Array:
     return labels
 
 
-def _both(values: Array) -> Array:
+def both_classes(values: Array) -> Array:
     """Return a column per class: the single column of two classes has the opposite beside it."""
     return np.hstack([-values, values]) if values.shape[1] == 1 else values
 
 
-def _as_columns(scores: Array, columns: int) -> Array:
+def as_columns(scores: Array, columns: int) -> Array:
     """Return a column per class as the code has them: one for two classes."""
     return scores[:, 1:] - scores[:, :1] if columns == 1 else scores
 
 
 def _scores(margins: Array) -> Array:
     """Return M_r.x of the training rows; sum_r M_r = 0, so that two classes have opposite ones."""
-    return _both(margins / 2) if margins.shape[1] == 1 else margins
+    return both_classes(margins / 2) if margins.shape[1] == 1 else margins
 
 
 def _solution_of(start: Any) -> tuple[Array, Array | None] | None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array
+from outcode.capabilities import HasGradient, require
 from outcode.machines.common import Machine
 from outcode.parallel import single_blas, thread_map
 from outcode.saved import (
@@ -90,6 +91,32 @@ class Expansion(Machine):
 
         width = max(len(self.support_rows_), len(self.bias_))
         thread_map(block, grams.cross_blocks(len(rows), width))
+        return out
+
+    def pulls(self, X: Any) -> tuple[Array, Array]:
+        """Return the numbers of the support rows and K(x, x_i) dual_coef_is of one new row x.
+
+        The second is (n_support, n_dichotomies); its sum over support rows and the bias are the
+        margins.
+        """
+        check_is_fitted(self, "bias_")
+        if self.kernel_.given:
+            return self.pooled_, np.asarray(X)[0, self.pooled_, None] * self.dual_coef_[
+                self.pooled_
+            ]
+        rows = self.kernel_.prepare(as_rows(X), self.origin_)[:1]
+        cross = self.kernel_.block(rows, self.support_rows_, self.gram_dtype_)
+        return self.pooled_, cross.T * self.dual_coef_[self.pooled_]
+
+    def gradients(self, X: Any) -> Array:
+        """Return the derivatives of the margins by the features, (n, n_dichotomies, n_features)."""
+        check_is_fitted(self, "bias_")
+        require(self.kernel_, HasGradient, "A gradient of the margins")
+        rows, coef = self.kernel_.prepare(as_rows(X), self.origin_), self.dual_coef_[self.pooled_]
+        out = np.empty((len(rows), len(self.bias_), rows.values.shape[1]))
+        with single_blas():
+            for i in range(len(rows)):
+                out[i] = self.kernel_.gradient(rows[i : i + 1], self.support_rows_, coef)  # type: ignore[attr-defined]  # HasGradient
         return out
 
     def margins_gram(self, cross: Any) -> Array:

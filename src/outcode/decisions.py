@@ -1,0 +1,377 @@
+"""Decisions from probabilities: the cheapest class, and whether to answer at all.
+
+A cost matrix C holds in C[k, j] what it costs to predict class j for a row of class k, classes in
+the order of ``classes_``. The decision is argmin_j sum_k p_k C[k, j] (Elkan 2001), the first of
+equals; with C[k, j] = [k != j] it is the most probable class. If the probabilities are true, no
+other decision costs less on average.
+
+Abstaining: a row is answered where its confidence lies above a threshold, fitted on rows that the
+machines were not trained on, such that the error among answered rows is at most the chosen one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import beta
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from outcode import conformal
+from outcode._checks import Array, class_indices, class_labels, lookup, row_weights, warn
+from outcode.capabilities import PredictsProbabilities, can, require
+
+# --- costs ---
+
+
+def _zero_one(distance: Array) -> Array:
+    return (distance > 0).astype(np.float64)
+
+
+#: Costs by name: functions of |k - j|, the distance between the places of two classes.
+COSTS: dict[str, Callable[[Array], Array]] = {
+    "zero_one": _zero_one,
+    "absolute": lambda distance: distance,
+    "squared": lambda distance: distance**2,
+}
+
+
+def cost_matrix(cost: Any, n_classes: int) -> Array:
+    """Return C, (n_classes, n_classes): rows are true classes, columns predicted ones.
+
+    ``cost`` is such a matrix, or for ordered classes "absolute" (|k - j|) or "squared".
+
+    >>> cost_matrix("absolute", 3).tolist()
+    [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
+    """
+    if isinstance(cost, str):
+        place = np.arange(n_classes, dtype=np.float64)
+        return lookup(COSTS, cost, "cost")(np.abs(place[:, None] - place))
+    matrix = np.asarray(cost, dtype=np.float64)
+    if matrix.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"cost has shape {matrix.shape}, but there are {n_classes} classes: give a "
+            f"({n_classes}, {n_classes}) matrix, cost[true, predicted], or 'absolute', 'squared'."
+        )
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError("cost holds NaN or infinity: give finite numbers.")
+    return matrix
+
+
+def expected_costs(proba: Array, cost: Any) -> Array:
+    """Return sum_k p_k C[k, j] of every row and class j, (n_samples, n_classes)."""
+    return np.asarray(proba @ cost_matrix(cost, proba.shape[1]))
+
+
+def predict(clf: Any, X: Any, cost: Any) -> Array:
+    """Return the class of least expected cost, from the probabilities of any classifier.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X, y)
+    >>> miss = [[0, 1, 1], [1, 0, 1], [1, 20, 0]]  # taking class 2 for class 1 is expensive
+    >>> int((clf.predict(X) == 2).sum()) < int((predict(clf, X, miss) == 2).sum())
+    True
+    """
+    require(clf, PredictsProbabilities, "A decision by cost")
+    return clf.classes_[expected_costs(clf.predict_proba(X), cost).argmin(axis=1)]
+
+
+def mean_cost(y: Any, predicted: Any, cost: Any, classes: Array) -> float:
+    """Return the mean of C[true, predicted] over rows."""
+    true, said = class_indices(y, classes), class_indices(predicted, classes)
+    return float(cost_matrix(cost, len(classes))[true, said].mean())
+
+
+def class_weights(cost: Any, classes: Any) -> dict[Any, float]:
+    """Return what errors of each class cost in all, made to average one: for ``class_weight``.
+
+    w_k = sum_j C[k, j] (Ting 2002), the way of machines without probabilities. Probabilities
+    trained with these weights are those of the weighted rows: decide by cost from them only with
+    :class:`CostSensitive`, which takes the weights off again.
+    """
+    total = _class_costs(cost, len(classes))
+    return dict(zip(np.asarray(classes).tolist(), (total / total.mean()).tolist(), strict=True))
+
+
+def _class_costs(cost: Any, n_classes: int) -> Array:
+    matrix = cost_matrix(cost, n_classes)
+    total: Array = matrix.sum(axis=1) - matrix.diagonal()
+    if np.any(total <= 0):
+        raise ValueError(
+            f"Errors of class {int(total.argmin())} cost nothing: weights need a cost for each."
+        )
+    return total
+
+
+class CostSensitive(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier that predicts the class of least expected cost.
+
+    Parameters
+    ----------
+    estimator : a classifier with probabilities
+    cost : (n_classes, n_classes) matrix, cost[true, predicted], or "absolute" or "squared"
+    train : also weigh training rows by what errors of their class cost; the probabilities of the
+        weighted rows, p_k w_k made to sum to one, are turned back before the decision
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = CostSensitive(OutputCodeClassifier("ovo", decoder="likelihood"), "absolute")
+    >>> round(clf.fit(X, y).score(X, y), 2)
+    0.98
+    """
+
+    def __init__(self, estimator: Any, cost: Any = "zero_one", *, train: bool = False) -> None:
+        self.estimator = estimator
+        self.cost = cost
+        self.train = train
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CostSensitive:
+        """Fit the classifier, its rows weighed by cost if ``train``."""
+        self.classes_, labels = class_labels(np.asarray(y))
+        self.class_costs_ = np.ones(len(self.classes_))
+        cost_matrix(self.cost, len(self.classes_))
+        if self.train:
+            weight = row_weights(sample_weight, len(labels))
+            total = _class_costs(self.cost, len(self.classes_))
+            self.class_costs_ = total / np.average(total[labels], weights=weight)
+            sample_weight = weight * self.class_costs_[labels]
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimator_ = clone(self.estimator).fit(X, y, **given)
+        require(self.estimator_, PredictsProbabilities, "A decision by cost")
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the (n_samples, n_classes) probabilities of the rows without cost weights."""
+        check_is_fitted(self, "estimator_")
+        proba = self.estimator_.predict_proba(X) / self.class_costs_
+        return np.asarray(proba / proba.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of least expected cost, the first of equals."""
+        return predict(self, X, self.cost)
+
+
+def fitted(clf: Any, cost: Any) -> CostSensitive:
+    """Return a fitted classifier as one that decides by cost; nothing is trained again."""
+    require(clf, PredictsProbabilities, "A decision by cost")
+    cost_matrix(cost, len(clf.classes_))
+    other = CostSensitive(clf, cost)
+    other.estimator_, other.classes_ = clf, clf.classes_
+    other.class_costs_ = np.ones(len(clf.classes_))
+    return other
+
+
+# --- abstaining ---
+
+#: Thresholds that are tried when the error is to hold with a chosen confidence.
+TRIED = 20
+
+
+def decided(values: Array, by: Any = "margin") -> tuple[Array, Array]:
+    """Return the class index and the confidence of every row from its class values.
+
+    ``by`` is "margin" (the lead of the largest value over the second), "probability" (the largest
+    value), or a cost: minus the expected cost of the cheapest class, which is then the decision.
+    """
+    if isinstance(by, str) and by == "margin":
+        two = np.partition(values, -2, axis=1)[:, -2:]
+        return values.argmax(axis=1), two[:, 1] - two[:, 0]
+    if isinstance(by, str) and by == "probability":
+        return values.argmax(axis=1), values.max(axis=1)
+    if isinstance(by, str):
+        lookup({"margin": None, "probability": None, **COSTS}, by, "by")
+    costs = expected_costs(values, by)
+    return costs.argmin(axis=1), -costs.min(axis=1)
+
+
+def _class_values(clf: Any, X: Any, by: Any) -> Array:
+    """Return probabilities, or the scores of a classifier that has none."""
+    if can(clf, PredictsProbabilities):
+        return np.asarray(clf.predict_proba(X))
+    _check_scores(by)
+    scores = np.asarray(clf.decision_function(X))
+    return scores if scores.ndim == 2 else np.column_stack([-scores, scores]) / 2.0
+
+
+def _check_scores(by: Any) -> None:
+    if not (isinstance(by, str) and by == "margin"):
+        raise ValueError(
+            f"Abstaining by {by!r} needs probabilities, and this classifier has scores alone: use "
+            f"by='margin', or a decoder with probabilities such as 'softmax'."
+        )
+
+
+@dataclass(frozen=True)
+class Abstaining:
+    """A fitted classifier that answers only where it is confident enough.
+
+    Parameters
+    ----------
+    estimator : the classifier
+    by : what confidence is, see :func:`decided`
+    threshold : a row is answered where its confidence is larger
+    share : of the rows the threshold was fitted on, how many are answered
+    error : among those, how many are wrong
+    bound : what the error stays below with the chosen confidence; NaN without one
+    """
+
+    estimator: Any
+    by: Any
+    threshold: float
+    share: float
+    error: float
+    bound: float
+
+    def decide(self, X: Any) -> tuple[Array, Array]:
+        """Return the class of every row, and which rows are answered, (n_samples,) each."""
+        labels, confidence = decided(_class_values(self.estimator, X, self.by), self.by)
+        return self.estimator.classes_[labels], confidence > self.threshold
+
+    def predict(self, X: Any, refused: Any = None) -> Array:
+        """Return the class of the rows that are answered, ``refused`` for the others."""
+        labels, answered = self.decide(X)
+        out = labels.astype(object)
+        out[~answered] = refused
+        return out
+
+
+def abstaining(
+    clf: Any,
+    error: float,
+    by: Any = "margin",
+    *,
+    confidence: float | None = 0.9,
+    X: Any = None,
+    y: Any = None,
+) -> Abstaining:
+    """Return the classifier with a threshold that keeps the error among answered rows low.
+
+    Parameters
+    ----------
+    clf : fitted; any classifier if ``X`` and ``y`` are given
+    error : largest share of wrong labels among answered rows
+    by : "margin", "probability" or a cost, see :func:`decided`
+    confidence : the error of new rows is at most ``error`` with this probability over the draw of
+        the rows the threshold is fitted on: 20 thresholds are tried, each with the upper limit of
+        Clopper & Pearson (1934) at (1 - confidence) / 20. None asks only that the share of errors
+        among these rows is at most ``error``; that of new rows is above it about as often as below
+    X, y : rows the classifier was not trained on. Without them the held-out rows of its own
+        calibration are used, for which the statement on new rows is approximate
+        (:mod:`outcode.conformal`)
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X[:900], y[:900])
+    >>> labels, answered = abstaining(clf, error=0.02).decide(X[900:])
+    >>> bool((labels != y[900:])[answered].mean() < (labels != y[900:]).mean())
+    True
+    """
+    values, labels = _fitting_rows(clf, X, y, by)
+    said, sure = decided(values, by)
+    _check_share(error, "error")
+    if confidence is not None:
+        _check_share(confidence, "confidence")
+    found = fit_threshold(sure, said != labels, error, confidence)
+    if found[0] == np.inf:
+        warn(
+            f"No threshold keeps the error among answered rows at {error:g}: no row is answered. "
+            f"Ask for a larger error or a smaller confidence, or give more rows."
+        )
+    return Abstaining(clf, by, *found)
+
+
+def _check_share(value: Any, name: str) -> None:
+    if isinstance(value, bool) or not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
+
+
+def _fitting_rows(clf: Any, X: Any, y: Any, by: Any) -> tuple[Array, Array]:
+    if X is not None:
+        return _class_values(clf, X, by), class_indices(y, clf.classes_)
+    calibration = conformal.require_calibration(clf)
+    if calibration.kind == "scores":
+        _check_scores(by)
+    return calibration.values, calibration.labels
+
+
+def fit_threshold(
+    sure: Array, wrong: Array, error: float, confidence: float | None
+) -> tuple[float, float, float, float]:
+    """Return the lowest threshold that keeps the error, the share answered, its error and bound.
+
+    The rows above the threshold T = sure_(m), an order statistic, are independent draws from the
+    rows above T: their errors are binomial, whatever T is.
+    """
+    n = len(sure)
+    tried = np.append(np.sort(sure)[_places(n, confidence)], -np.inf)
+    best = np.inf, 0.0, 0.0, np.nan
+    for T in np.unique(tried)[::-1]:
+        answered = sure > T
+        count, errors = int(answered.sum()), int(wrong[answered].sum())
+        bound = np.nan if confidence is None else _upper(errors, count, (1 - confidence) / TRIED)
+        if count and (errors / count if confidence is None else bound) <= error:
+            best = float(T), count / n, errors / count, bound
+    return best
+
+
+def _places(n: int, confidence: float | None) -> Array:
+    """Return the order statistics to try: all, or with a confidence a few chosen beforehand."""
+    return np.arange(n) if confidence is None else n * np.arange(1, TRIED) // TRIED
+
+
+def _upper(errors: int, count: int, risk: float) -> float:
+    """Return the upper limit of Clopper & Pearson: P(at most ``errors`` of ``count``) = risk."""
+    return 1.0 if errors == count else float(beta.ppf(1.0 - risk, errors + 1, count - errors))
+
+
+# --- the risk-coverage curve ---
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """Error among the answered rows against their share, one point per threshold.
+
+    ``coverage``, ``error`` and ``threshold`` (n_points,), coverage rising to 1. Rows of equal
+    confidence are answered together.
+    """
+
+    coverage: Array
+    error: Array
+    threshold: Array
+
+    @property
+    def area(self) -> float:
+        """Mean error over all shares of answered rows; smaller is better."""
+        return float(np.diff(self.coverage, prepend=0.0) @ self.error)
+
+
+def risk_coverage(clf: Any, X: Any, y: Any, by: Any = "margin") -> RiskCoverage:
+    """Return the curve of a fitted classifier on test rows."""
+    said, sure = decided(_class_values(clf, X, by), by)
+    return curve(sure, said != class_indices(y, clf.classes_))
+
+
+def curve(sure: Array, wrong: Array) -> RiskCoverage:
+    """Return the curve from the confidence of each row and whether it is wrong.
+
+    >>> found = curve(np.array([0.9, 0.5, 0.7, 0.5]), np.array([False, True, False, True]))
+    >>> found.coverage.tolist(), found.error.tolist()
+    ([0.25, 0.5, 1.0], [0.0, 0.0, 0.5])
+    """
+    order = np.argsort(-sure, kind="stable")
+    sure, errors = sure[order], np.cumsum(wrong[order])
+    last = np.flatnonzero(np.append(sure[1:] != sure[:-1], True))
+    return RiskCoverage((last + 1) / len(sure), errors[last] / (last + 1), sure[last])
