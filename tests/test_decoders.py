@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris
 
 import oracles
-from outcode import codes, losses
-from outcode.decoders import LossBased, LossWeighted, Training, resolve
+from outcode import OutputCodeClassifier, codes, losses
+from outcode.decoders import DECODERS, LossBased, LossWeighted, Training, resolve
+from outcode.machines import SVM
 
 #: decoders that need no more than a code and margins
 PLAIN = (
@@ -180,3 +182,19 @@ def test_unknown_names_guess():
         LossWeighted("hinge").fit(Training(np.eye(2), np.arange(2), None, None, np.ones(2), None))
     with pytest.raises(ValueError, match="decoder must be a name"):
         resolve(3)
+
+
+#: decoders of pairs of classes
+PAIRWISE = ("ddag", "coupling")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [(n, c) for n in DECODERS for c in ("ova", "ovo") if c == "ovo" or n not in PAIRWISE],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_row_alone_and_in_a_batch_has_the_same_class(name, code):
+    X, y = load_iris(return_X_y=True)
+    clf = OutputCodeClassifier(code, SVM(gamma=0.5), name, random_state=0).fit(X, y)
+    alone = np.concatenate([clf.predict(row[None]) for row in X])
+    assert np.array_equal(alone, clf.predict(X))
