@@ -60,6 +60,14 @@ def assert_same(model, again, rows):
 # --- the same model ---
 
 
+@pytest.mark.parametrize("extension", ["identity", "kernel", "ecoc"])
+def test_a_loaded_single_binary_classifier_is_saved_again(extension, tmp_path):
+    model = SingleBinaryClassifier(extension, folds=3, random_state=0).fit(X, Y)
+    again = round_trip(round_trip(model, tmp_path), tmp_path)
+    assert_same(model, again, NEW)
+    assert np.array_equal(again.class_kernel_, model.class_kernel_)
+
+
 #: A joint machine need not have converged to be written.
 TRIED = {
     **{name: kind() for name, kind in MACHINES.items()},
