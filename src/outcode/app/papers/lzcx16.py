@@ -20,6 +20,7 @@ from outcode._checks import Array
 from outcode.app.papers.comparison import (
     Figure,
     Setting,
+    finished,
     fold_errors,
     markdown,
     run_studies,
@@ -106,7 +107,7 @@ def reproduce(setting: Setting) -> str:
     studies = (
         Study(load(name, setting.data_dir), listed, folds=5, baselines=False) for name in names
     )
-    return report(fold_errors(run_studies(studies, setting)))
+    return report(fold_errors(run_studies(studies, setting)), names)
 
 
 def methods(inner: int) -> list[Method]:
@@ -124,12 +125,13 @@ def methods(inner: int) -> list[Method]:
     return found
 
 
-def report(errors: Mapping[str, Mapping[str, Array]]) -> str:
-    """Return the page from the errors of the folds, by data set and method."""
+def report(errors: Mapping[str, Mapping[str, Array]], names: Sequence[str] = ORDER) -> str:
+    """Return the page from the errors of the folds, by data set and method; some may be missing."""
     pairs_2 = [f"{machine}, {code}" for code in CODES for machine in MACHINES]
     pairs_3 = [f"{machine}, {code}" for code in LEARNED for machine in MACHINES]
     table_3 = {name: OWN[name] + TABLE_3[name] for name in TABLE_3}
-    parts = ["## Table 2", _side_by_side(errors, pairs_2, TABLE_2), NOTES, _counts(errors, CODES)]
+    parts = ["## Table 2", _side_by_side(errors, pairs_2, TABLE_2), *finished(errors, names), NOTES]
+    parts += [_counts(errors, CODES)]
     parts += ["## Table 3", _side_by_side(errors, [*LEARNED, *pairs_3], table_3), NOTES_3]
     return "\n\n".join([*parts, _counts(errors, LEARNED)])
 
@@ -157,9 +159,11 @@ def _counts(errors: Mapping[str, Mapping[str, Array]], names: Mapping[str, Any])
     for code in names:
         pair = [f"JCL, {code}", f"SVM, {code}"]
         tables = [np.column_stack([e[m] for m in pair]) for e in errors.values() if _has(e, pair)]
-        if tables:
+        if len(tables) > 1:
             (counted,) = win_tie_loss(tables, pair).pairs
             rows.append([code, f"{counted.wins}/{counted.ties}/{counted.losses}"])
+    if not rows:
+        return "Too few data sets are finished to count wins."
     return markdown(["code", "JCL wins/ties/loses against SVM (paired t, 5 %)"], rows)
 
 
