@@ -120,7 +120,14 @@ class Factorises(Protocol):
     def fit_factorised(self, problem: Any, gram: Any, targets: Any) -> Any: ...
 
 
-# --- decoders and classifiers ---
+# --- codes, decoders and classifiers ---
+
+
+@capability("weighs the columns of its code", "use code='ecocone'")
+class WeighsColumns(Protocol):
+    """A code that is learned with a weight for each of its columns."""
+
+    def weighted_matrix(self, n_classes: int, **data: Any) -> tuple[Array, Array]: ...
 
 
 @capability("gives probabilities", "use one that does, such as 'softmax' or 'likelihood'")

@@ -460,8 +460,8 @@ def pose(
     counted[rows], labels[rows] = machine.weigh(y[rows], weight[rows]), own
     require_classes(classes, own, counted[rows])
     some = X if len(rows) == len(y) else take(X, rows, pairwise.pairwise)
-    matrix = codes.resolve(code, len(classes), classes, some, own, machine, rng)
-    problem = Problem(source, matrix, labels, counted, classes, X, pairwise.pairwise)
+    matrix, columns = codes.resolve(code, len(classes), classes, some, own, machine, rng)
+    problem = Problem(source, matrix, labels, counted, classes, X, pairwise.pairwise, columns)
     if source is not None:
         return problem
     return replace(problem, source=source_of(machine, problem, n_jobs))

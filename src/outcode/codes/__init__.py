@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from outcode._checks import Array, gathered
 from outcode.codes import algebraic, embedding, fixed, joint, partitions
 from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
-from outcode.codes.common import Code, checked_matrix
+from outcode.codes.common import Code, checked_code
 from outcode.codes.embedding import Growth, NodeEmbedding
 from outcode.codes.fixed import (
     EXHAUSTIVE_LIMIT,
@@ -85,7 +85,8 @@ def code_matrix(
     labels = None
     if y is not None:
         names, labels = np.unique(y, return_inverse=True)
-    return resolve(code, n_classes, names, X, labels, machine, check_random_state(random_state))
+    data = names, X, labels, machine, check_random_state(random_state)
+    return resolve(code, n_classes, *data)[0]
 
 
 def resolve(
@@ -96,7 +97,10 @@ def resolve(
     labels: Array | None = None,
     machine: Any = None,
     rng: np.random.RandomState | None = None,
-) -> Array:
-    """Return the checked matrix of ``code`` for classes already numbered 0..n_classes-1."""
+) -> tuple[Array, Array | None]:
+    """Return the checked matrix of ``code`` for classes already numbered 0..n_classes-1.
+
+    Beside it the (n_dichotomies,) weights of its columns, None for a code without.
+    """
     data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
-    return checked_matrix(code, CODES, n_classes, class_names, **data)
+    return checked_code(code, CODES, n_classes, class_names, **data)
