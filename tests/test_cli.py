@@ -115,7 +115,7 @@ def test_dry_run_runs_nothing(capsys, flowers, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, said = inside(capsys, "compare", flowers, *QUICK, "--dry-run")
     assert code == 0
-    assert "12 cells" in said
+    assert "12 runs" in said
     assert not (tmp_path / "report.html").exists()
 
 
@@ -312,13 +312,17 @@ def bomb():
 BAD_FILES = {
     "empty.csv": (lambda: b"", (), "empty"),
     "header.csv": (lambda: b"a,b,class\n", (), "no row"),
-    "ragged.csv": ((GOOD + "1,2\n").encode, (), "row 31 (line 32)"),
+    "ragged.csv": ((GOOD + "1,2\n" * 5).encode, (), "row 31 (line 32)"),
     "delimiter.csv": (lambda: GOOD.replace(",", "~").encode(), (), "delimiter"),
-    "encoding.csv": (lambda: GOOD.replace("x", "\xe9").encode("latin-1"), (), "latin-1"),
+    "encoding.csv": (
+        lambda: GOOD.replace("x", "\xe9").encode("latin-1"),
+        ("--encoding", "utf-8"),
+        "is not utf-8",
+    ),
     "target.csv": (GOOD.encode, ("-t", "clas"), "Did you mean 'class'"),
     "one.csv": (lambda: GOOD.translate(str.maketrans("xy", "zz")).encode(), (), "one class"),
     "many.csv": (many_classes, (), "classes"),
-    "bomb.csv.gz": (bomb, (), "rows"),
+    "bomb.csv.gz": (bomb, (), "unpacks to more than 64 times its size"),
     "missing.csv": (("a,b,class\n" + ",,x\n,,y\n" * 20).encode, (), "missing"),
     "absent.csv": (None, (), "absent.csv"),
 }

@@ -126,3 +126,20 @@ def test_unseparated_rows_are_refused_by_name():
 def test_bad_matrices_are_refused(matrix, message):
     with pytest.raises(ValueError, match=message):
         code_matrix(matrix, len(matrix))
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse"])
+def test_random_codes_of_many_classes_are_the_same_for_the_same_seed(name):
+    code = codes.code_matrix(name, 1000, random_state=3)
+    assert np.array_equal(code, codes.code_matrix(name, 1000, random_state=3))
+    found = diagnose(code)
+    assert found.separated_pairs == found.pairs
+    assert found.repeated_columns == found.complementary_columns == 0
+    assert found.min_distance > code.shape[1] / 5
+
+
+def test_nearly_all_columns_of_a_dense_code_differ():
+    code = codes.code_matrix(codes.DenseRandom(n_columns=4000), 13, random_state=0)
+    found = diagnose(code)
+    assert code.shape == (13, 4000)
+    assert found.repeated_columns == found.complementary_columns == 0

@@ -16,10 +16,7 @@ import outcode
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [
     "README.md",
-    *(
-        f"docs/{name}.md"
-        for name in ("adding", "codes", "displays", "joint", "models", "sbc", "study")
-    ),
+    *(f"docs/{name}.md" for name in ("codes", "displays", "joint", "models", "sbc", "study")),
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from outcode import SPOC, OutputCodeClassifier, SingleBinaryClassifier
+from outcode import SPOC, OutputCodeClassifier, OutputCodeClassifierCV, SingleBinaryClassifier
 from outcode.machines import SVM, CrammerSinger, Joint, LeastSquares, SingleBinary
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
 
@@ -46,6 +46,7 @@ ESTIMATORS = [
     KernelSearchCV(OutputCodeClassifier(machine=TIGHT), gammas=[0.1, 1.0], cv=2),
     KernelSearchCV(OutputCodeClassifier(machine=SPOC_TIGHT, decoder="softmax"), [0.5], cv=2),
     GreedySearch(OutputCodeClassifier(machine=LeastSquares()), cv=2, patience=1),
+    OutputCodeClassifierCV(random_state=0),
 ]
 
 

@@ -124,7 +124,7 @@ def test_the_closed_form_equals_the_enumeration_of_all_codewords(name):
 
 @pytest.mark.parametrize("name", SMALL_CODES)
 def test_renormalising_gives_the_posterior_among_valid_codewords(name):
-    decoder = fitted(name, Likelihood)
+    decoder = fitted(name, Likelihood, temperature=False)
     margins = np.random.default_rng(0).standard_normal((8, decoder.code_.shape[1])) * 2
     z = margins * decoder.slope_ + decoder.offset_
     product = np.array(
@@ -530,7 +530,7 @@ def test_hastie_tibshirani_is_where_their_iteration_goes():
 def test_temperature_lowers_the_held_out_loss_and_keeps_the_winner(kind, parameters, name, noise):
     code = SMALL_CODES[name]
     data = noisy_training(code, np.random.default_rng(0), n=120, noise=noise)
-    cold = kind(**parameters).fit(data)
+    cold = kind(**parameters, temperature=False).fit(data)
     warm = kind(**parameters, temperature=True).fit(data)
     assert cold.temperature_ == 1.0
     assert warm.temperature_ > 0
@@ -544,6 +544,13 @@ def test_temperature_lowers_the_held_out_loss_and_keeps_the_winner(kind, paramet
     np.testing.assert_array_equal(
         cold.proba(margins).argmax(axis=1), warm.proba(margins).argmax(axis=1)
     )
+
+
+@pytest.mark.parametrize(("name", "fits"), [("ovo-5", False), ("ova-8", True), ("dense-6", True)])
+def test_temperature_is_fitted_where_several_columns_oppose_two_classes(name, fits):
+    assert (fitted(name, Likelihood).temperature_ != 1.0) == fits
+    assert fitted(name, Likelihood, temperature=False).temperature_ == 1.0
+    assert fitted(name, Likelihood, invalid="uniform").temperature_ == 1.0
 
 
 def test_temperature_is_the_minimum_of_the_log_loss():

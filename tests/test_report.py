@@ -324,6 +324,13 @@ def test_results_no_better_than_guessing_have_no_winner():
     assert "Take " not in answer["headline"]
 
 
+def alone(meta, records, name):
+    """The part of a study on one data set."""
+    data = [{k: v for k, v in d.items() if k != "without"} for d in meta["datasets"]]
+    mine = [r for r in records if r["dataset"] == name]
+    return {**meta, "datasets": [d for d in data if d["name"] == name]}, mine
+
+
 def test_leakage_is_said_first_and_the_run_without_it_beside():
     meta, records = study(4, folds=3, datasets=("d", "d without alive"), broken=False)
     first, second = meta["datasets"]
@@ -336,6 +343,12 @@ def test_leakage_is_said_first_and_the_run_without_it_beside():
     assert "ranks best over" not in answer["headline"]  # the second run is no second data set
     topics = {point["topic"]: point["text"] for point in answer["points"]}
     assert "alone decides the class" in topics["Leakage"]
+    first_run = [p["text"] for p in answer["points"]][: list(topics).index("Without alive") + 1]
+    assert "worth trusting" not in " ".join(first_run)
+    assert (
+        answer["best"]
+        == section(report.summarise(*alone(meta, records, "d without alive")), "answer")["best"]
+    )
     assert "Trust these numbers" in topics["Without alive"]
     tables = section(summary, "leaderboard")["tables"]
     assert [table["dataset"] for table in tables] == ["d", "d without alive"]

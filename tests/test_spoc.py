@@ -11,8 +11,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import oracles
+from outcode import dichotomies, kernels
 from outcode import gram as grams
-from outcode import kernels
 from outcode.classifier import SPOC
 from outcode.decoders.likelihood import fit_temperature
 from outcode.machines import SVM, CrammerSinger
@@ -214,7 +214,7 @@ def test_the_primal_way_equals_the_gram_way():
 
 def test_a_primal_start_and_a_bias():
     X, labels = problem(8, n=80)
-    b, mass = solver.margin_requirements(labels, 4), np.ones(80)
+    b, mass = dichotomies.margin_requirements(labels, 4), np.ones(80)
     options = {"beta": 0.5, "shift": 1.0, "tol": 1e-7}
     cold = solver.solve_linear(X, labels, b, mass, **options)
     store = grams.DenseGram(X @ X.T)
@@ -233,7 +233,7 @@ def test_a_primal_start_and_a_bias():
 def test_badly_scaled_rows_are_solved_all_the_same(solve):
     rng = np.random.RandomState(0)
     X, labels = 100.0 * rng.rand(100, 3), np.arange(100) % 4  # nothing to learn, and far from 0
-    b, source = solver.margin_requirements(labels, 4), X
+    b, source = dichotomies.margin_requirements(labels, 4), X
     if solve is solver.solve:
         source = grams.DenseGram(X @ X.T)
     found = solve(source, labels, b, np.ones(100), beta=1.0, shift=1.0, tol=1e-6)

@@ -219,7 +219,7 @@ def test_dry_run_foresees_cells_and_grows_with_rows():
     assert found.seconds == pytest.approx(10 * (sleeper.seconds + failing.seconds) / 2)
     assert found.memory > 2 * 2**28
     assert "An estimate" in str(found)
-    assert "20 cells, 2 at a time" in str(found)
+    assert "20 runs, 2 at a time" in str(found)
 
 
 def test_dry_run_extrapolates_by_the_power_seen():
@@ -291,7 +291,7 @@ def test_every_trouble_gets_its_record(troubled):
     assert outcome.counts == {"ok": 4, "timeout": 1, "memory": 1, "crashed": 1, "failed": 2}
     assert outcome.remaining == 0
     assert outcome.exit_code == 4
-    assert found["sleep"]["reason"] == "Stopped after 4 s, the limit of a cell."
+    assert found["sleep"]["reason"] == "Stopped after 4 s, the limit of a run."
     assert 4.0 < found["sleep"]["seconds"] < 6.0
     assert "the limit is 700 MB" in found["eat"]["reason"]
     assert found["eat"]["metrics"]["peak_memory"] > 700 * 2**20
@@ -509,3 +509,61 @@ def test_scripts_without_a_main_guard_and_their_own_classes_work(tmp_path):
         [sys.executable, script], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout == "{'ok': 2}\n"
+
+
+# --- in time ---
+
+
+def test_a_sample_has_the_rows_asked_for_in_the_same_shares():
+    data = from_arrays("toy", np.arange(1000.0)[:, None], np.repeat(["a", "b", "c"], [790, 208, 2]))
+    less = study.sampled(data, 100, 0)
+    assert np.unique(less.y, return_counts=True)[1].tolist() == [78, 20, 2]
+    assert less.hash != data.hash
+    assert study.sampled(data, 100, 0).hash == less.hash != study.sampled(data, 100, 1).hash
+    assert study.sampled(data, 2000, 0) is data
+
+
+def slow_and_quick():
+    return plain(probe("sleep", 0.6), probe(), *(named(n) for n in "abc"), folds=5)
+
+
+def named(name):
+    return Method(name, GaussianNB())
+
+
+def test_slow_methods_are_dropped_and_the_others_finish_in_time():
+    study_ = slow_and_quick()
+    began = time.monotonic()
+    with Store(":memory:") as kept:
+        final, outcome = study.run_in_time(study_, kept, 1.5, n_jobs=0)
+        meta, records = kept.meta(), kept.records()
+    assert time.monotonic() - began < 6.0
+    names = {method.name for method in final.methods}
+    assert "sleep" not in names
+    assert len(names) == 4
+    assert 3 <= len(final.places) <= 5
+    assert outcome.remaining == 0
+    assert outcome.exit_code == 0
+    assert meta["cells"] == len(records) == len(final.places) * 4
+    told = study.left_out(study_, final, {"iris": 150})
+    assert "sleep took too long" in told
+
+
+def test_what_fits_is_run_whole():
+    study_ = plain(probe(), named("a"), folds=4)
+    with Store(":memory:") as kept:
+        final, outcome = study.run_in_time(study_, kept, 60.0, n_jobs=0)
+    assert final.keys() == study_.keys()
+    assert outcome.counts == {"ok": 8}
+    assert study.left_out(study_, final, {"iris": 150}) == []
+
+
+def test_rows_are_chosen_from_fits_on_a_sample(monkeypatch):
+    from outcode.app.study import budget
+
+    times = [(0.1, 2.0), (0.2, 2.0), (9.0, 1.0)]
+    assert budget._most_rows(times, 100, 1000, share=40.0) == 1000
+    rows = budget._most_rows(times, 100, 1000, share=5.0)
+    assert 300 < rows < 1000
+    assert 0.3 * (rows / 100) ** 2 <= 5.0
+    assert budget._most_rows(times, 100, 1000, share=0.01) == 100

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
     from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
     from outcode.dichotomies import diagnose
     from outcode.persistence import load, save
+    from outcode.selection import OutputCodeClassifierCV
 
 __version__ = "0.1.0"
 
 #: Where each public object lives; every other public name is a room.
 _HOMES = {
     "OutputCodeClassifier": "classifier",
+    "OutputCodeClassifierCV": "selection",
     "SPOC": "classifier",
     "SingleBinaryClassifier": "classifier",
     "diagnose": "dichotomies",
@@ -47,6 +49,7 @@ _IN_APP = ("papers", "report", "study")
 __all__ = [
     "SPOC",
     "OutputCodeClassifier",
+    "OutputCodeClassifierCV",
     "SingleBinaryClassifier",
     "codes",
     "datasets",

@@ -39,6 +39,28 @@ class TrainsOnGram(Protocol):
     def fit_gram(self, gram: Any, targets: Any, sample_weight: Any = None) -> Any: ...
 
 
+@capability("trains on blocks of rows", "use machine='nystrom'")
+class TrainsOnBlocks(Protocol):
+    """Trains by passes over blocks of rows that need not fit in memory."""
+
+    def task(
+        self, engine: Any, source: Any, code: Any, labels: Any, lengths: Any, scale: float
+    ) -> Any: ...
+
+    def fit_task(self, task: Any) -> Any: ...
+
+    def held_out_sample(self, task: Any, rows: Array) -> Array: ...
+
+
+@capability(
+    "learns and forgets rows without the others", "use machines.Nystrom(loss='least_squares')"
+)
+class Updates(Protocol):
+    """Adds rows to what was learned, or subtracts them."""
+
+    def update(self, X: Any, targets: Any, sample_weight: Any = None, *, add: bool) -> Any: ...
+
+
 @capability("gives margins of held-out rows", "define held_out_margins()")
 class HoldsOut(Protocol):
     """Margins of each row under machines trained without its fold."""

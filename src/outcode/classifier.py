@@ -19,9 +19,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes, decoders, machines
+from outcode import codes, decoders, machines, streaming
 from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
-from outcode.capabilities import HasProbabilities, TrainsOnGram, can
+from outcode.capabilities import HasProbabilities, TrainsOnGram, Updates, can, require
 from outcode.machines.crammer_singer import CrammerSingerParameters
 from outcode.machines.single_binary import SingleBinaryParameters
 from outcode.saved import Kind, Labels, LeftOut, Optional, Part, Saved, Strings, Whole, signs
@@ -37,6 +37,16 @@ def _has_proba(clf: Classifier) -> bool:
             f"The decoder {decoder!r} gives scores but no probabilities: {clf.for_probabilities}, "
             f"or on a fitted classifier with_decoder('softmax', X_train)."
         )
+    return True
+
+
+def _updates(clf: Classifier) -> bool:
+    rule = getattr(clf, "rule_", None)
+    machine = machines.resolve(clf.elements()[1]) if rule is None else rule.machine
+    try:
+        require(machine, Updates, "Learning and forgetting rows")
+    except ValueError as missing:
+        raise AttributeError(str(missing)) from None
     return True
 
 
@@ -68,8 +78,19 @@ class Classifier(ByScores, Saved, BaseEstimator):
         """Return the code, the machine and the decoder, by name or as objects."""
         raise NotImplementedError(f"{type(self).__name__} must define elements()")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Train the machine on every column of the code, then the decoder."""
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None
+    ) -> Any:
+        """Train the machine on every column of the code, then the decoder.
+
+        Rows that do not fit in memory are given in blocks: a path, folder, pattern or list of CSV
+        and Parquet files with ``y`` the name of the column of labels; Dask collections; a list of
+        blocks ``(X, y)``, or a function that returns an iterator over them. The machine must be
+        one that trains on blocks ("nystrom"). ``checkpoint`` is a folder in which the work on
+        files is kept, so that training goes on where it was interrupted.
+        """
+        if streaming.in_blocks(X):
+            return self._fit_blocks(X, y, sample_weight, checkpoint)
         code, machine, decoder = self.elements()
         machine, decoder = machines.resolve(machine), decoders.resolve(decoder)
         X, y = self._validated(machine, X, y)
@@ -104,13 +125,61 @@ class Classifier(ByScores, Saved, BaseEstimator):
         """The (n_samples,) weights of the training rows, class weights included."""
         return self._rule().problem.weight
 
+    def _fit_blocks(self, X: Any, y: Any, sample_weight: Any, checkpoint: Any) -> Any:
+        if sample_weight is not None:
+            raise ValueError("Weights of rows in blocks belong to the blocks: (X, y, weight).")
+        code, machine, decoder = self.elements()
+        machine, decoder = machines.resolve(machine), decoders.resolve(decoder)
+        found = streaming.given(X, y)
+        engine = streaming.engine(X, self.n_jobs, checkpoint, self.verbose)
+        rng = check_random_state(self.random_state)
+        rule = streaming.train_blocks(code, machine, decoder, found.source, engine, rng)
+        self.classes_, self.rule_ = rule.problem.classes, rule
+        self.n_features_in_ = machine.n_features
+        if found.names is not None:
+            self.feature_names_in_ = found.names
+        return self
+
+    @available_if(_updates)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn more rows without the ones before; the first call is a fit, with every class."""
+        if hasattr(self, "rule_"):
+            return self._update(X, y, sample_weight, add=True)
+        missing = np.setdiff1d(y if classes is None else classes, y)
+        if len(missing):
+            raise ValueError(
+                f"The first rows need every class, but {missing.tolist()[0]!r} is missing."
+            )
+        return self.fit(X, y, sample_weight)
+
+    @available_if(_updates)
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Forget rows that were learned, as if they had never been there; the landmarks stay."""
+        check_is_fitted(self, "rule_")
+        return self._update(X, y, sample_weight, add=False)
+
+    def _update(self, X: Any, y: Any, sample_weight: Any, *, add: bool) -> Any:
+        rows, y = self.validated(X), np.asarray(y)
+        known = np.isin(y, self.classes_)
+        if not known.all():
+            raise ValueError(
+                f"Class {y[~known].tolist()[0]!r} was not there in the first training: fit again."
+            )
+        targets = self.code_[np.searchsorted(self.classes_, y)]
+        self.machine_.update(rows, targets, sample_weight, add=add)
+        return self
+
     def margins(self, X: Any) -> Array:
         """Return the (n_samples, n_dichotomies) margins of the machine."""
+        if streaming.in_blocks(X):
+            return streaming.predicted(self, "margins", X)
         check_is_fitted(self, "rule_")
         return self.rule_.margins(self.validated(X))
 
     def predict(self, X: Any) -> Array:
         """Return the class with the largest score, the first of equals."""
+        if streaming.in_blocks(X):
+            return streaming.predicted(self, "predict", X)
         check_is_fitted(self, "rule_")
         X = self.validated(X)
         return self.rule_.predict(self.rule_.margins(X), X)
@@ -118,6 +187,8 @@ class Classifier(ByScores, Saved, BaseEstimator):
     @available_if(_has_proba)
     def predict_proba(self, X: Any) -> Array:
         """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""
+        if streaming.in_blocks(X):
+            return streaming.predicted(self, "predict_proba", X)
         check_is_fitted(self, "rule_")
         X = self.validated(X)
         return self.rule_.proba(self.rule_.margins(X), X)
@@ -460,7 +531,8 @@ def pose(
     counted[rows], labels[rows] = machine.weigh(y[rows], weight[rows]), own
     require_classes(classes, own, counted[rows])
     some = X if len(rows) == len(y) else take(X, rows, pairwise.pairwise)
-    matrix, columns = codes.resolve(code, len(classes), classes, some, own, machine, rng)
+    data = classes, some, own, machine, rng
+    matrix, columns = codes.resolve_weighted(code, len(classes), *data)
     problem = Problem(source, matrix, labels, counted, classes, X, pairwise.pairwise, columns)
     if source is not None:
         return problem

@@ -81,6 +81,13 @@ def targets(labels: Array, code: Array) -> Array:
     return np.asarray(code, dtype=np.int8)[labels]
 
 
+def margin_requirements(labels: Array, k: int) -> Array:
+    """Return b_ir = 1 - [r = y_i], (n_classes, n). [CS02] Eq. 11"""
+    b = np.ones((k, len(labels)))
+    b[labels, np.arange(len(labels))] = 0.0
+    return b
+
+
 def row_distances(code: Array) -> Array:
     """Return the (n_classes, n_classes) Hamming distances of the rows, a zero counting 1/2."""
     signs = code.astype(np.float64)

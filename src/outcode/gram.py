@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array, gen_batches
+from sklearn.utils import check_array
 
 from outcode import kernels
 from outcode._checks import Array, positive, warn
 from outcode.parallel import thread_map
-from outcode.solvers.store import TILE
+from outcode.solvers.store import TILE, cuts
 from outcode.solvers.svm.loops import add_rows, gather
 
 #: Up to this many rows the Gram matrix is float64, beyond it float32, unless the user says.
@@ -155,9 +155,9 @@ class RowGram:
     def add(self, index: Array, coef: Array, out: Array) -> None:
         """out += coef @ K[index], in tiles that stay in the cache."""
         rows = self.rows[index]
-        for cut in gen_batches(len(self), 4 * TILE):
+        for cut in cuts(len(self), 4 * TILE):
             others = self.rows[cut]
-            for batch in gen_batches(len(index), TILE):
+            for batch in cuts(len(index), TILE):
                 out[cut] += coef[batch] @ self.kernel.block(rows[batch], others, self.dtype)
 
 
@@ -256,7 +256,7 @@ class Widths:
             kernel.of(self.distances[rows], self.values[rows])
 
         self.values  # noqa: B018  one allocation, before the threads
-        thread_map(band, gen_batches(len(self.values), BAND), self.n_jobs)
+        thread_map(band, cuts(len(self.values), BAND), self.n_jobs)
         parts = {"kernel": kernel, "rows": self.rows, "origin": self.origin}
         return DenseGram(self.values, self.order, **parts)
 
@@ -321,26 +321,26 @@ def symmetric_bands(
 ) -> list[Callable[[], None]]:
     """Return the tasks that fill a square matrix: bands of its upper triangle, mirrored."""
     n = len(rows)
-    cuts = [slice(i, min(i + TILE, n)) for i in range(0, n, TILE)]
-    parts = [rows[cut] for cut in cuts]
+    places = cuts(n, TILE)
+    parts = [rows[cut] for cut in places]
 
     def band(a: int) -> None:
-        for b in range(a, len(cuts)):
-            tile = matrix[cuts[a], cuts[b]]
+        for b in range(a, len(places)):
+            tile = matrix[places[a], places[b]]
             kernel.fill(parts[a], parts[b], tile)
             if b > a:
-                matrix[cuts[b], cuts[a]] = tile.T
+                matrix[places[b], places[a]] = tile.T
             else:
                 np.maximum(tile, tile.T, out=tile)  # rounding differs below the diagonal
-        corner = np.arange(n)[cuts[a]]
+        corner = np.arange(n)[places[a]]
         matrix[corner, corner] = kernel.diagonal(parts[a])
 
-    return [partial(band, a) for a in range(len(cuts))]
+    return [partial(band, a) for a in range(len(places))]
 
 
 def cross_blocks(n_test: int, n_train: int) -> list[slice]:
     """Cut test rows so that a block of kernel values stays in the cache."""
-    return list(gen_batches(n_test, max(1, min(TILE, 2**19 // max(n_train, 1)))))
+    return cuts(n_test, max(1, min(TILE, 2**19 // max(n_train, 1))))
 
 
 def free_memory() -> float:

@@ -8,6 +8,7 @@ A kernel is a frozen object with one verb, :meth:`Kernel.values`, over rows made
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,7 +70,8 @@ class Kernel:
 
     ``has_gamma`` says whether gamma means anything, ``linear`` that K(x, z) = x.z (a primal form),
     ``of_distance`` that K = exp(-gamma distance), ``unit`` that K(x, x) = 1, ``as_near`` that its
-    feature space orders neighbours as |x - z| does, and ``given`` that the user gives the values.
+    feature space orders neighbours as |x - z| does, ``given`` that the user gives the values, and
+    ``mixes`` that it is a sum of others.
     """
 
     gamma: float = 1.0
@@ -82,6 +84,7 @@ class Kernel:
     unit: ClassVar[bool] = False
     as_near: ClassVar[bool] = False
     given: ClassVar[bool] = False
+    mixes: ClassVar[bool] = False
     #: gamma="scale" and "auto" are powers of 1 / squared length
     power: ClassVar[float] = 1.0
 
@@ -227,6 +230,59 @@ class Laplacian(OfDistance):
 
 
 @dataclass(frozen=True)
+class Mixture(Kernel):
+    """K(x, z) = sum_k w_k exp(-gamma_k d_k(x, z)): a weighted sum of kernels of distances.
+
+    It is named by its own formula, so that a parameter and a model file hold it as text.
+
+    Examples
+    --------
+    >>> both = Mixture.parse("0.5 rbf(1.0) + 0.5 laplacian(1.0)")
+    >>> rows = both.prepare(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    >>> both.values(rows, rows).round(3).tolist()
+    [[1.0, 0.135], [0.135, 1.0]]
+    >>> str(both)
+    '0.5 rbf(1.0) + 0.5 laplacian(1.0)'
+    """
+
+    terms: tuple[tuple[float, str, float], ...] = ()
+
+    has_gamma = False
+    mixes = True
+
+    @classmethod
+    def parse(cls, text: str) -> Mixture:
+        """Return the mixture of a formula such as "0.3 rbf(0.1) + 0.7 laplacian(2.0)"."""
+        terms = []
+        for term in text.split("+ "):
+            found = re.fullmatch(r"\s*(\S+) (\w+)\((\S+)\)\s*", term)
+            kind = KERNELS.get(found[2]) if found else None
+            if found is None or kind is None or not kind.of_distance:
+                raise ValueError(
+                    f"{text!r} is no sum of kernels: write one like '0.3 rbf(0.1) + 0.7 "
+                    f"laplacian(2.0)', the weight, the name and gamma of each."
+                )
+            terms.append((positive(float(found[1]), "weight"), found[2], float(found[3])))
+        return cls(terms=tuple(terms))
+
+    def __str__(self) -> str:
+        return " + ".join(f"{w!r} {name}({gamma!r})" for w, name, gamma in self.terms)
+
+    def origin(self, X: Any) -> Array | None:
+        return Gaussian().origin(X)
+
+    def values(self, A: Rows, B: Rows) -> Array:
+        return self.combine(lambda name, gamma: KERNELS[name](gamma).values(A, B))
+
+    def combine(self, values: Callable[[str, float], Array]) -> Array:
+        """Return the weighted sum of ``values(name, gamma)``."""
+        return np.asarray(sum(w * values(name, gamma) for w, name, gamma in self.terms))
+
+    def diagonal(self, A: Rows) -> Array:
+        return np.full(len(A), sum(w for w, _, _ in self.terms))
+
+
+@dataclass(frozen=True)
 class Sigmoid(Kernel):
     """K(x, z) = tanh(gamma x.z + coef0); not positive definite in general"""
 
@@ -315,6 +371,8 @@ def resolve(
     kind = named(kernel)
     if kind is Custom:
         return Custom(function=kernel)
+    if kind is Mixture:
+        return Mixture.parse(kernel)
     if not kind.has_gamma:
         return kind()
     value = gamma_value(gamma, X, weight) ** (kind.power if isinstance(gamma, str) else 1.0)
@@ -327,6 +385,8 @@ def named(kernel: Any) -> type[Kernel]:
         return Custom
     if not isinstance(kernel, str):
         raise ValueError(f"kernel must be a name or a function, got {kernel!r}.")
+    if "(" in kernel:
+        return Mixture
     return lookup({**KERNELS, "precomputed": Precomputed}, kernel, "kernel")
 
 

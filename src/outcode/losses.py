@@ -1,7 +1,7 @@
 """Margin losses L(z) of the signed margin z = m f, shared by machines, decoders and bounds.
 
-Every loss is a plain function, elementwise, finite for every finite margin. All but ``squared``
-never increase, which the leave-one-out bounds ask for; ``MONOTONE`` names those.
+Every loss is a plain function, elementwise, finite for every finite margin. All but those named
+in ``RISING`` never increase, which the leave-one-out bounds ask for.
 """
 
 from __future__ import annotations
@@ -57,4 +57,5 @@ LOSSES: dict[str, Loss] = {
     "zero_one": zero_one,
 }
 
-MONOTONE = frozenset(LOSSES) - {"squared"}
+#: Losses that grow again for large margins.
+RISING = {"squared"}

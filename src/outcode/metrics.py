@@ -185,6 +185,15 @@ _TABLE = (
 )
 
 #: Every metric by its key, in the order of the tables.
-METRICS = {metric.key: metric for metric in _TABLE}
+METRICS: dict[str, Metric] = {}
 #: Those that predictions have: what a study can be ranked by.
-MEASURES = {key: metric for key, metric in METRICS.items() if metric.function is not None}
+MEASURES: dict[str, Metric] = {}
+
+
+def enter(*metrics: Metric) -> None:
+    """Enter metrics into the tables."""
+    METRICS.update({metric.key: metric for metric in metrics})
+    MEASURES.update({metric.key: metric for metric in metrics if metric.function is not None})
+
+
+enter(*_TABLE)

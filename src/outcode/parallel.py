@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import joblib
@@ -36,11 +37,22 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
+_holders: list[Any] = []  # the limit in force, once for everyone who asked for it
+_lock = Lock()
+
+
 @contextmanager
 def single_blas() -> Iterator[None]:
-    """Hold BLAS to one thread."""
-    with _blas().limit(limits=1, user_api="blas"):
+    """Hold BLAS to one thread, until the last of the threads that asked for it is done."""
+    with _lock:
+        _holders.append(_holders[0] if _holders else _blas().limit(limits=1, user_api="blas"))
+    try:
         yield
+    finally:
+        with _lock:
+            limit = _holders.pop()
+            if not _holders:
+                limit.restore_original_limits()
 
 
 def thread_map(

@@ -289,6 +289,8 @@ class KernelKind:
     def write(self, value: Any, place: Place) -> Any:
         if value.given:
             return None
+        if value.mixes:
+            return str(value)
         names = [name for name, kind in kernels.KERNELS.items() if type(value) is kind]
         if not names:
             raise place.fault(
@@ -301,6 +303,8 @@ class KernelKind:
     def read(self, item: Any, place: Place) -> Any:
         if item is None:
             return kernels.Precomputed()
+        if isinstance(item, str):
+            return _mixture(item, place)
         fields = place.fields(item, "name", "gamma", "degree", "coef0")
         name = Word(tuple(kernels.KERNELS)).read(fields["name"], place)
         gamma = Number(low=0.0).read(fields["gamma"], place)
@@ -308,6 +312,13 @@ class KernelKind:
         coef0 = Number().read(fields["coef0"], place)
         whole = int(degree) if degree.is_integer() else degree
         return kernels.KERNELS[name](gamma, whole, coef0)  # type: ignore[arg-type]  # as given
+
+
+def _mixture(item: str, place: Place) -> kernels.Mixture:
+    try:
+        return kernels.Mixture.parse(item)
+    except ValueError as error:
+        raise place.fault(str(error)) from None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from outcode import dichotomies
 from outcode._checks import Array
 from outcode.capabilities import HoldsOut, TrainsOnGram, can, require
 from outcode.folds import content_folds
+from outcode.solvers.certificate import Certificate
 
 #: Held-out margins and the fold of each sample, by number of folds.
 HeldOut = dict[int, tuple[Array, Array]]
@@ -95,10 +96,11 @@ class Rule:
     held_out: HeldOut = field(default_factory=dict)
 
     @property
-    def certificate(self) -> dict[str, Any]:
+    def certificate(self) -> Certificate:
         """How well the machine solved its problem: gap, objective and steps, where it says so."""
-        names = "gap_", "objective_", "n_iter_"
-        return {name[:-1]: getattr(self.machine, name, None) for name in names}
+        names = "objective_", "gap_", "n_iter_"
+        objective, gap, n_iter = (getattr(self.machine, name, None) for name in names)
+        return Certificate(objective=objective, gap=gap, n_iter=n_iter)
 
     def margins(self, X: Any) -> Array:
         """Return the (n_samples, n_dichotomies) margins of new rows."""

@@ -183,6 +183,7 @@ def _with_variants(meta: dict[str, Any], choices: dict[str, Any]) -> dict[str, A
         less = entries.get(f"{entry['name']} without {', '.join(leaks)}")
         if leaks and less is not None:
             less["without"] = leaks
+    meta["title"] = ", ".join(name for name, entry in entries.items() if "without" not in entry)
     return meta
 
 

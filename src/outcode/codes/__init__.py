@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from outcode._checks import Array, gathered
 from outcode.codes import algebraic, embedding, fixed, joint, partitions
 from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
+from outcode.codes.assignment import Similar
 from outcode.codes.common import Code, checked_code
 from outcode.codes.embedding import Growth, NodeEmbedding
 from outcode.codes.fixed import (
@@ -48,11 +49,13 @@ __all__ = [
     "OneVsAll",
     "OneVsOne",
     "Ordinal",
+    "Similar",
     "SparseRandom",
     "bch_generator",
     "bch_words",
     "code_matrix",
     "resolve",
+    "resolve_weighted",
     "row_distances",
     "separation",
     "validate",
@@ -85,11 +88,15 @@ def code_matrix(
     labels = None
     if y is not None:
         names, labels = np.unique(y, return_inverse=True)
-    data = names, X, labels, machine, check_random_state(random_state)
-    return resolve(code, n_classes, *data)[0]
+    return resolve(code, n_classes, names, X, labels, machine, check_random_state(random_state))
 
 
-def resolve(
+def resolve(code: Any, n_classes: int, *data: Any) -> Array:
+    """Return the checked matrix alone; ``data`` as :func:`resolve_weighted` takes it."""
+    return resolve_weighted(code, n_classes, *data)[0]
+
+
+def resolve_weighted(
     code: Any,
     n_classes: int,
     class_names: Any = None,

@@ -44,7 +44,7 @@ def two_classes() -> Array:
 def column_count(asked: int | None, usual: float, n_classes: int, most: int) -> int:
     """Return how many columns to draw, or an error if the classes do not allow as many."""
     if asked is None:
-        return int(min(np.ceil(usual), most))
+        return min(int(np.ceil(usual)), most)
     least = int(np.ceil(np.log2(n_classes)))
     if not least <= asked <= most:
         raise ValueError(

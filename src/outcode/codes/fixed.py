@@ -12,11 +12,16 @@ from outcode.codes.common import (
     Code,
     all_dense_columns,
     column_count,
-    distinct_columns,
     two_classes,
 )
-from outcode.dichotomies import row_distances, separation
+from outcode.dichotomies import separation
 
+#: Operations spent on measuring random codes, less than a second of work; entries at a time.
+WORK, BATCH = 3e9, 2**20
+#: Random columns to choose from, for each column of a code.
+SAMPLE = 20
+#: Up to this many classes all columns of +1 and -1, and all with zeros, are to choose from.
+DENSE_LIMIT, TERNARY_LIMIT = 12, 7
 #: Beyond this many classes an exhaustive code has more columns than anyone can train.
 EXHAUSTIVE_LIMIT = 15
 
@@ -82,7 +87,7 @@ class DenseRandom(Code):
     def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         most = 2 ** (n_classes - 1) - 1
         n_columns = column_count(self.n_columns, 10 * np.log2(n_classes), n_classes, most)
-        pool = all_dense_columns(n_classes) if n_classes <= 12 else None
+        pool = all_dense_columns(n_classes) if n_classes <= DENSE_LIMIT else None
         return _best_draw(_draw_dense, n_classes, n_columns, pool, self.n_draws, rng)
 
 
@@ -101,7 +106,7 @@ class SparseRandom(Code):
     def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         most = (3**n_classes - 2 ** (n_classes + 1) + 1) // 2
         n_columns = column_count(self.n_columns, 15 * np.log2(n_classes), n_classes, most)
-        pool = _all_ternary_columns(n_classes) if n_classes <= 7 else None
+        pool = _all_ternary_columns(n_classes) if n_classes <= TERNARY_LIMIT else None
         return _best_draw(_draw_sparse, n_classes, n_columns, pool, self.n_draws, rng)
 
 
@@ -129,30 +134,40 @@ def _all_ternary_columns(n_classes: int) -> Array:
 
 
 def _draw_dense(n_classes: int, n_columns: int, rng: np.random.RandomState) -> Array:
-    return (2 * rng.randint(2, size=(n_classes, n_columns)) - 1).astype(np.int8)
+    return 2 * rng.randint(2, size=(n_classes, n_columns), dtype=np.int8) - 1
 
 
 def _draw_sparse(n_classes: int, n_columns: int, rng: np.random.RandomState) -> Array:
-    return np.array([0, 0, 1, -1], dtype=np.int8)[rng.randint(4, size=(n_classes, n_columns))]
+    entries = rng.randint(4, size=(n_classes, n_columns), dtype=np.int8)
+    return np.array([0, 0, 1, -1], dtype=np.int8)[entries]
 
 
 def _best_draw(
     draw: Any, n_classes: int, n_columns: int, pool: Array | None, n_draws: int, rng: Any
 ) -> Array:
-    """Of many codes drawn, return the one whose closest two rows are farthest apart."""
-    best, best_distance = None, -1.0
-    upper = np.triu_indices(n_classes, 1)
-    # a draw costs k^2 columns operations: fewer draws when there are very many classes
-    n_draws = max(20, min(n_draws, int(3e9 / (n_classes**2 * n_columns))))
-    for _ in range(n_draws):
-        code = _candidate(draw, n_classes, n_columns, pool, rng)
-        if code is None or separation(code)[upper].min() == 0:
-            continue
-        distance = row_distances(code)[upper].min()
-        if distance > best_distance:
-            best, best_distance = code, distance
-        if pool is not None and pool.shape[1] == n_columns:
-            break
+    """Of many codes drawn, return the one whose closest two rows are farthest apart.
+
+    A code is a choice among columns that differ from each other: all there are, or a random
+    sample. Many codes are measured at once, and fewer when there are many classes: the largest
+    product of two rows costs k^2 n_columns operations, WORK in all.
+    """
+    pool = _sample(draw, n_classes, n_columns, rng) if pool is None else pool
+    n_draws = min(n_draws, max(5, int(WORK / (n_classes**2 * n_columns))))
+    if pool.shape[1] == n_columns:
+        n_draws = 1
+    columns, weight = pool.T.astype(np.float32), _chances(pool)
+    best, closest, batch = None, np.inf, max(1, BATCH // (n_classes * max(n_classes, n_columns)))
+    for first in range(0, n_draws, batch):
+        count = min(batch, n_draws - first)
+        keys = rng.exponential(size=(count, pool.shape[1])) / weight
+        chosen = np.argpartition(keys, n_columns - 1, axis=1)[:, :n_columns]
+        products = _largest_products(columns[chosen])
+        for b in np.argsort(products, kind="stable"):
+            if products[b] >= closest:
+                break
+            if _separates(pool[:, chosen[b]]):
+                best, closest = pool[:, chosen[b]], products[b]
+                break
     if best is None:
         raise ValueError(
             f"None of {n_draws} random codes with {n_columns} columns separates every pair of "
@@ -161,31 +176,52 @@ def _best_draw(
     return best
 
 
-def _candidate(
-    draw: Any, n_classes: int, n_columns: int, pool: Array | None, rng: np.random.RandomState
-) -> Array | None:
-    """Draw columns with both signs, none twice and none the negative of another."""
-    if pool is not None:
-        return _pooled(draw, n_classes, n_columns, pool, rng)
-    code = distinct_columns(draw(n_classes, n_columns, rng))
-    for _ in range(100):
-        missing = n_columns - code.shape[1]
-        if missing <= 0:
-            return code[:, :n_columns]
-        more = draw(n_classes, missing + 2, rng)
-        code = distinct_columns(np.hstack([code, more]))
-    return None
+def _sample(draw: Any, n_classes: int, n_columns: int, rng: np.random.RandomState) -> Array:
+    """Draw many columns with both signs, none twice and none the negative of another."""
+    code = np.empty((n_classes, 0), dtype=np.int8)
+    for _ in range(1000):
+        code = _distinct(np.hstack([code, draw(n_classes, SAMPLE * n_columns, rng)]))
+        if code.shape[1] >= n_columns:
+            break
+    return code
 
 
-def _pooled(
-    draw: Any, n_classes: int, n_columns: int, pool: Array, rng: np.random.RandomState
-) -> Array:
-    """Draw without replacement from all columns, as often as ``draw`` would have met each."""
+def _distinct(code: Array) -> Array:
+    """Drop columns with one sign only, and those whose random projection, up to sign, is not new.
+
+    Equal columns have equal projections; different ones hardly ever do, and one less is no loss.
+    """
+    code = code[:, (code.max(axis=0) > 0) & (code.min(axis=0) < 0)]
+    line = np.random.RandomState(0).randint(2**40, size=len(code))
+    _, first = np.unique(np.abs(line @ code.astype(np.int64)), return_index=True)
+    return code[:, np.sort(first)]
+
+
+def _chances(pool: Array) -> Array:
+    """Return how often a random draw would meet each column, in a pool of all columns with zeros.
+
+    P(column): 1/4 for each sign and 1/2 for each zero. A random sample holds it already.
+    """
     used = (pool != 0).sum(axis=0)
-    # P(column) under draw: 1/4 for each sign and 1/2 for each zero; flat for a pool without zeros
-    weight = 0.5 ** used.astype(float)
-    chosen = rng.choice(pool.shape[1], size=n_columns, replace=False, p=weight / weight.sum())
-    return pool[:, chosen]
+    every = len(pool) <= TERNARY_LIMIT and used.min() < len(pool)
+    return 0.5**used if every else np.ones(pool.shape[1])
+
+
+def _largest_products(codes: Array) -> Array:
+    """Return, for each code (n_columns, n_classes), the largest product of two of its rows.
+
+    Rows r and q of a code of n columns are (n - r.q) / 2 apart, a zero counting 1/2.
+    """
+    products = codes.transpose(0, 2, 1) @ codes
+    diagonal = np.arange(codes.shape[2])
+    products[:, diagonal, diagonal] = -np.inf
+    return products.max(axis=(1, 2))
+
+
+def _separates(code: Array) -> bool:
+    """Say whether every two rows have opposite signs in some column."""
+    opposed = separation(code)
+    return bool(opposed[np.triu_indices(len(code), 1)].min() > 0)
 
 
 NAMES: dict[str, type[Code]] = {

@@ -45,14 +45,12 @@ def as_utf8(source: Source, given: str | None = None) -> tuple[Source, tuple[str
 
 def _known(given: str, name: str) -> str:
     try:
-        found = codecs.lookup(given)
+        b"a".decode(given, errors="replace")
     except (LookupError, ValueError):
-        found = None
-    if found is None or not found._is_text_encoding:
         raise DataError(
             f"{name}: unknown encoding: {given}; known ones are utf-8, latin-1, cp1252, utf-16."
-        )
-    return "utf-8-sig" if found.name == "utf-8" else given
+        ) from None
+    return "utf-8-sig" if codecs.lookup(given).name == "utf-8" else given
 
 
 def _bom(data: bytes) -> str | None:

@@ -150,7 +150,10 @@ _PACKED: dict[bytes, tuple[str, Callable[[IO[bytes]], Any]]] = {
     b"\xfd7zXZ\x00": ("xz", lzma.LZMAFile),
     b"\x28\xb5\x2f\xfd": ("zstandard", _zstandard),
 }
-_FAULTS = (EOFError, zlib.error, lzma.LZMAError, OSError, ValueError, zipfile.BadZipFile)
+_FAULTS = (
+    *(EOFError, zlib.error, lzma.LZMAError, OSError, ValueError, zipfile.BadZipFile),
+    *(NotImplementedError, RuntimeError, IndexError),
+)
 
 
 def _unpacked(source: Source) -> Source:
@@ -176,7 +179,7 @@ def _said_damaged(name: str, how: str) -> Iterator[None]:
         yield
     except DataError:
         raise
-    except (*_FAULTS, NotImplementedError, RuntimeError) as error:
+    except _FAULTS as error:
         raise DataError(
             f"{name}: the {how} data is damaged or cut off ({error}): fetch the file again."
         ) from None

@@ -22,6 +22,7 @@ from outcode.decoders import (
     likelihood,
     loss,
     reliability,
+    shared,
     softmax,
 )
 from outcode.decoders.common import Decoder, log_total_exponential, total_loss
@@ -32,6 +33,7 @@ from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, I
 from outcode.decoders.likelihood import Likelihood
 from outcode.decoders.loss import LossBased, LossWeighted
 from outcode.decoders.reliability import DynamicReliability, StaticReliability
+from outcode.decoders.shared import SharedSigmoid
 from outcode.decoders.softmax import Softmax
 from outcode.training import Training
 
@@ -50,6 +52,7 @@ __all__ = [
     "LossBased",
     "LossWeighted",
     "PairwiseCoupling",
+    "SharedSigmoid",
     "Softmax",
     "StaticReliability",
     "Training",
@@ -67,6 +70,7 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
     **continuous.NAMES,
     **dag.NAMES,
     **softmax.NAMES,
+    **shared.NAMES,
     **gathered(__name__, __path__),
 }
 

@@ -13,6 +13,7 @@ from sklearn.utils import gen_batches
 from outcode import losses
 from outcode._checks import Array
 from outcode.saved import Kind, Saved, signs
+from outcode.solvers.store import cuts
 from outcode.training import Training
 
 #: Margins beyond this would overflow an exponential: sums are then taken in log form.
@@ -56,7 +57,15 @@ def total_loss(
     weight = np.ones(code.shape) if weight is None else weight
     plus, minus, zero = (weight * (code == sign) for sign in (1, -1, 0))
     constant = zero.sum(axis=1) * loss(np.zeros(1))[0]
-    return loss(margins) @ plus.T + loss(-margins) @ minus.T + constant
+    out = np.empty((len(margins), len(code)))
+    for batch in row_blocks(margins):
+        out[batch] = loss(margins[batch]) @ plus.T + loss(-margins[batch]) @ minus.T + constant
+    return out
+
+
+def row_blocks(margins: Array) -> list[slice]:
+    """Cut rows so that what is computed from their margins stays in the cache."""
+    return cuts(len(margins), max(1, 2**17 // max(1, margins.shape[1])))
 
 
 def log_total_exponential(margins: Array, code: Array, weight: Array | None = None) -> Array:

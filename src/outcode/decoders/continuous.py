@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from outcode import design, kernels
+from outcode import dichotomies, kernels
 from outcode import gram as grams
 from outcode._checks import Array, positive
 from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import fit_temperature, softmax
+from outcode.design.continuous import continuous_code
 from outcode.parallel import single_blas
 from outcode.saved import KernelKind, Number, Optional, RowsKind, reals
 from outcode.solvers import spoc as spoc_solver
@@ -84,7 +85,7 @@ class ContinuousCode(Decoder):
         self.scale_ = float(np.sqrt(mean)) or 1.0
         H, labels = margins / self.scale_, training.labels
         if self.kernel == "linear":
-            self.continuous_code_ = design.continuous_code(
+            self.continuous_code_ = continuous_code(
                 H, labels, norm=self.norm, beta=self.beta, n_classes=len(self.code_),
                 sample_weight=weight,
             ).code  # fmt: skip
@@ -121,7 +122,7 @@ class ContinuousCode(Decoder):
         self.kernel_ = kernels.resolve(self.kernel, H, gamma=self.gamma, weight=weight)
         self.origin_ = self.kernel_.origin(H)
         rows = self.kernel_.prepare(H, self.origin_)
-        b = spoc_solver.margin_requirements(labels, len(self.code_))
+        b = dichotomies.margin_requirements(labels, len(self.code_))
         beta = positive(self.beta, "beta")
         found = spoc_solver.solve(grams.gram(self.kernel_, rows), labels, b, weight, beta=beta)
         support = np.flatnonzero((found.tau != 0).any(axis=1))

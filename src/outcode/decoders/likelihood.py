@@ -16,7 +16,7 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from outcode._checks import Array, lookup, warn
-from outcode.decoders.common import Decoder
+from outcode.decoders.common import Decoder, row_blocks
 from outcode.dichotomies import separation
 from outcode.parallel import single_blas
 from outcode.saved import Number, reals
@@ -202,7 +202,7 @@ class Sigmoids(Decoder):
         "temperature_": Number(low=1e-9),
     }
     folds: int
-    temperature: bool
+    temperature: bool | None
     targets: str = "smoothed"
 
     def unpack(self, values: dict[str, Any]) -> None:
@@ -219,10 +219,14 @@ class Sigmoids(Decoder):
                 margins, signs, training.sample_weight, self.targets
             )
         self.temperature_ = 1.0
-        if self.temperature:
+        if self.tempered(training.code):
             log_proba = self.log_proba(margins, training.X)
             self.temperature_ = fit_temperature(log_proba, training.labels, training.sample_weight)
         return self
+
+    def tempered(self, code: Array) -> bool:
+        """Return whether a temperature is fitted."""
+        return bool(self.temperature)
 
     def check_code(self, code: Array) -> None:
         """Raise an error if this decoder cannot read the code."""
@@ -263,7 +267,10 @@ class Likelihood(Sigmoids):
     invalid : what becomes of the mass on codewords of no class. "renormalise" leaves it out, the
         class posterior among valid codewords; "uniform" is the paper's Eq. 3: every class gets
         alpha = (1 - sum_q prod_q) / Q, which swallows everything when there are many columns
-    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised
+    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised. None does
+        so where two classes are opposed by more than one column: their sigmoids are multiplied as
+        if columns were independent, which they are not, and the product is too sure. False is the
+        paper's form, which one-vs-one and ``invalid="uniform"`` have by default
 
     Attributes
     ----------
@@ -288,22 +295,32 @@ class Likelihood(Sigmoids):
         targets: str = "smoothed",
         *,
         invalid: str = "renormalise",
-        temperature: bool = False,
+        temperature: bool | None = None,
     ) -> None:
         self.folds = folds
         self.targets = targets
         self.invalid = invalid
         self.temperature = temperature
 
+    def tempered(self, code: Array) -> bool:
+        if self.temperature is not None:
+            return bool(self.temperature)
+        return self.invalid == "renormalise" and bool(separation(code).max() > 1)
+
     def fit(self, training: Training) -> Likelihood:
         lookup({"renormalise": None, "uniform": None}, self.invalid, "invalid")
         return super().fit(training)
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        z = self.exponents(margins)
         plus, minus = (self.code_ > 0).astype(np.float64), (self.code_ < 0).astype(np.float64)
+        out = np.empty((len(margins), len(self.code_)))
         with single_blas():
-            return -(np.logaddexp(0.0, z) @ plus.T + np.logaddexp(0.0, -z) @ minus.T)
+            for batch in row_blocks(margins):
+                z = self.exponents(margins[batch])
+                both = np.log1p(np.exp(-np.abs(z)))  # log(1 + e^z) = max(z, 0) + this
+                out[batch] = (np.maximum(z, 0.0) + both) @ plus.T
+                out[batch] += (np.maximum(-z, 0.0) + both) @ minus.T
+        return -out
 
     def log_proba(self, margins: Array, X: Any = None) -> Array:
         scores = self.scores(margins, X)

@@ -27,7 +27,7 @@ class LossBased(Decoder):
     @property
     def monotone(self) -> bool:  # type: ignore[override]  # here it depends on the loss
         """Whether the loss never increases."""
-        return self.loss in losses.MONOTONE
+        return self.loss not in losses.RISING
 
     def fit(self, training: Training) -> LossBased:
         super().fit(training)

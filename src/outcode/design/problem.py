@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from outcode import dichotomies
 from outcode._checks import Array, row_weights
-from outcode.solvers import spoc as spoc_solver
 
 #: The norm that bounds the dual variables, for the norm of the code.
 DUAL_NORM = {"1": "inf", "2": "2", "inf": "1"}
@@ -61,7 +61,7 @@ class Data:
 def problem(H: Any, labels: Any, n_classes: int | None, sample_weight: Any) -> Data:
     H = outputs(H)
     labels, k = class_indices(labels, len(H), n_classes)
-    b = spoc_solver.margin_requirements(labels, k).T
+    b = dichotomies.margin_requirements(labels, k).T
     return Data(H, labels, row_weights(sample_weight, len(H)), b)
 
 

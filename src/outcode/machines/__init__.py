@@ -23,6 +23,7 @@ from outcode.machines.crammer_singer import CrammerSinger
 from outcode.machines.joint import Joint
 from outcode.machines.kernel import KernelMachine
 from outcode.machines.least_squares import LeastSquares
+from outcode.machines.nystrom import Nystrom
 from outcode.machines.single_binary import SingleBinary
 from outcode.machines.svm import SVM
 
@@ -35,6 +36,7 @@ __all__ = [
     "KernelMachine",
     "LeastSquares",
     "Machine",
+    "Nystrom",
     "SingleBinary",
     "input_tags",
     "resolve",

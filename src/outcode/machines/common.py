@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
-from outcode._checks import Array
+from outcode._checks import Array, warn
 from outcode.saved import Saved
+from outcode.solvers.certificate import Certificate
 
 
 class Machine(Saved, BaseEstimator):
@@ -64,4 +66,16 @@ def check_signs(targets: Array, weight: Array) -> None:
         raise ValueError(
             f"Column {int(np.argmax(bad))} has rows of one sign only once rows of zero weight are "
             f"dropped: every column needs rows of both signs."
+        )
+
+
+def warn_early(certificate: Certificate, tol: float, who: str) -> None:
+    """Warn if a solver stopped early, and say by how much."""
+    if not certificate.converged:
+        warn(
+            f"{who} stopped early: the largest violation of the optimality conditions is "
+            f"{certificate.violation:.2g} (tol={tol:g}), the relative duality gap "
+            f"{certificate.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the "
+            f"features.",
+            ConvergenceWarning,
         )

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from outcode import dichotomies, kernels
 from outcode import gram as grams
-from outcode import kernels
-from outcode._checks import Array, lookup, positive, row_weights, warn
-from outcode.machines.common import as_targets
+from outcode._checks import Array, lookup, positive, row_weights
+from outcode.machines.common import as_targets, warn_early
 from outcode.machines.expansion import as_rows
 from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
 from outcode.parallel import single_blas
@@ -119,7 +118,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
         targets = as_targets(targets, len(gram))
         problem = _Classes.of(self, gram, targets, row_weights(sample_weight, len(gram)), n_jobs)
         solution = problem.solve(problem.mass, _solution_of(start))
-        _warn_unconverged(solution, self.tol)
+        warn_early(solution, self.tol, "SPOC")
         self._remember(solution, gram, targets)
         return self
 
@@ -210,7 +209,7 @@ class _Classes:
     def solve(self, mass: Array, start: tuple[Array, Array | None] | None) -> Solution:
         """Return the optimum for some weights, from (tau, K tau) of a solution or nothing."""
         machine, beta = self.machine, positive(self.machine.beta, "beta")
-        b = spoc.margin_requirements(self.labels, max(2, int(self.labels.max()) + 1))
+        b = dichotomies.margin_requirements(self.labels, max(2, int(self.labels.max()) + 1))
         features = self.gram.matrix is None and self.gram.kernel.linear
         solver: Any = spoc.solve_linear if features else spoc.solve
         rows = self.gram.rows.values if features else self.gram
@@ -269,16 +268,6 @@ def _solution_of(start: Any) -> tuple[Array, Array | None] | None:
 
 def _entries_per_row(X: Any) -> float:
     return X.nnz / X.shape[0] if sparse.issparse(X) else float(X.shape[1])
-
-
-def _warn_unconverged(solution: Solution, tol: float) -> None:
-    if not solution.converged:
-        warn(
-            f"SPOC stopped early: the largest violation of the optimality conditions is "
-            f"{solution.violation:.2g} (tol={tol:g}), the relative duality gap "
-            f"{solution.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the features.",
-            ConvergenceWarning,
-        )
 
 
 NAMES = {"spoc": CrammerSinger}

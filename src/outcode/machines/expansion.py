@@ -88,7 +88,8 @@ class Expansion(Machine):
             cross = self.kernel_.block(rows[cut], self.support_rows_, self.gram_dtype_)
             out[cut] = self._combine(cross)
 
-        thread_map(block, grams.cross_blocks(len(rows), len(self.support_rows_)))
+        width = max(len(self.support_rows_), len(self.bias_))
+        thread_map(block, grams.cross_blocks(len(rows), width))
         return out
 
     def margins_gram(self, cross: Any) -> Array:
@@ -150,10 +151,12 @@ class Expansion(Machine):
         return [(rows, some, self.dual_coef_[rows][:, some]) for rows, some in pairs]
 
     def _combine(self, cross: Array) -> Array:
-        margins = np.tile(self.bias_, (len(cross), 1))
+        if len(self.groups_) == 1 and self.groups_[0].coef.shape[1] == len(self.bias_):
+            return settled(cross @ self.groups_[0].coef + self.bias_)
+        margins = np.tile(self.bias_[:, None], (1, len(cross)))  # one column after the other
         for group in self.groups_:
-            margins[:, group.columns] += cross[:, group.start : group.stop] @ group.coef
-        return settled(margins)
+            margins[group.columns] += group.coef.T @ cross[:, group.start : group.stop].T
+        return settled(margins.T)
 
     # --- files ---
 

@@ -30,7 +30,7 @@ from outcode.machines.class_kernels import (
     as_weights,
     prior_weights,
 )
-from outcode.machines.common import as_targets
+from outcode.machines.common import as_targets, warn_early
 from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
 from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
@@ -247,14 +247,7 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         self._warn(learned)
 
     def _warn(self, learned: sbc.Learned) -> None:
-        solution = learned.solution
-        if not solution.converged:
-            _warn_early(
-                f"The machine stopped early: the largest violation of the optimality conditions is "
-                f"{solution.violation:.2g} (tol={self.tol:g}), the relative duality gap "
-                f"{solution.gap:.2g}. Raise max_iter, ask for dtype='float64', or scale the "
-                f"features."
-            )
+        warn_early(learned.solution, self.tol, "The machine")
         if learned.left > self.kernel_tol:
             what = "change" if self.update == "paper" else "gap to the minimum"
             _warn_early(

@@ -14,8 +14,9 @@ from outcode import classifier, codes, decoders, kernels, losses, machines
 from outcode.datasets import EncodedColumn, TableEncoder
 from outcode.datasets.encoding import COLUMN_KINDS
 from outcode.datasets.topics import BUCKETS
-from outcode.decoders import coupling
+from outcode.decoders import coupling, loss
 from outcode.machines.class_kernels import CLASS_KERNELS, EXTENSIONS
+from outcode.machines.nystrom import LOSSES as NYSTROM_LOSSES
 from outcode.persistence.tree import Check, Element, Tree
 from outcode.saved import (
     Number,
@@ -194,11 +195,21 @@ def _given(kinds: Any, *words: str | None) -> Check:
     return check
 
 
+def _kernel(value: Any) -> bool:
+    """The name of a kernel, or the formula of a mixture."""
+    if not isinstance(value, str):
+        return False
+    try:
+        return not kernels.named(value).mixes or bool(kernels.Mixture.parse(value))
+    except ValueError:
+        return False
+
+
 NUMBERS = (np.ndarray, list, tuple)
 
 PARAMETERS: dict[str, Check] = {
-    "kernel": _word(*kernels.KERNELS, "precomputed"),
-    "gamma": _number(0, "scale", "auto"),
+    "kernel": _kernel,
+    "gamma": _number(0, "scale", "auto", "loo"),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
     "C": _number(0),
@@ -217,13 +228,15 @@ PARAMETERS: dict[str, Check] = {
     "random_state": _count(0, None),
     "verbose": _given(int),
     "code": _given((codes.Code, *NUMBERS), *codes.CODES),
-    "machine": _given(machines.Machine, *machines.MACHINES),
+    "machine": _given(machines.Machine, None, *machines.MACHINES),
     "decoder": _given(decoders.Decoder, None, *decoders.DECODERS),
     "folds": _count(2, None),
-    "loss": _word(*losses.LOSSES),
+    "loss": _word(*losses.LOSSES, *NYSTROM_LOSSES),
+    "outputs": _word(*loss.OUTPUTS),
     "targets": _word("smoothed", "hard"),
     "invalid": _word("renormalise", "uniform"),
-    "temperature": _given(bool),
+    "temperature": lambda value: value is None or isinstance(value, bool | float),
+    "slope": _number(0, None),
     "method": _word(*coupling.METHODS),
     "norm": lambda value: isinstance(value, int | str) and value in (1, 2, "inf"),
     "k": _count(1, None),
@@ -232,7 +245,7 @@ PARAMETERS: dict[str, Check] = {
     "class_kernel": _word(*CLASS_KERNELS),
     "class_gamma": _number(0, None),
     "radius": _number(0, "sqrt"),
-    "weights": _given(NUMBERS, "learned", "prior"),
+    "weights": _given(NUMBERS, "learned", "prior", *loss.WEIGHTS),
     "update": _word("paper", "alternating"),
     "n_columns": _count(1, None),
     "n_draws": _count(1),

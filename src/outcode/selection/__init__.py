@@ -8,5 +8,13 @@ of joint machines. No kernel value is computed twice.
 from outcode.kernels import median_gamma
 from outcode.selection.joint import JointSearchCV
 from outcode.selection.searches import GreedySearch, KernelSearchCV, LOOBoundSearch
+from outcode.selection.tuned import OutputCodeClassifierCV
 
-__all__ = ["GreedySearch", "JointSearchCV", "KernelSearchCV", "LOOBoundSearch", "median_gamma"]
+__all__ = [
+    "GreedySearch",
+    "JointSearchCV",
+    "KernelSearchCV",
+    "LOOBoundSearch",
+    "OutputCodeClassifierCV",
+    "median_gamma",
+]

@@ -10,6 +10,11 @@ from outcode._checks import Array
 TILE = 256
 
 
+def cuts(n: int, size: int) -> list[slice]:
+    """Cut n rows into slices of at most some rows."""
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
+
 class Store(Protocol):
     """Kernel values of n rows among themselves, in memory or computed when asked for."""
 

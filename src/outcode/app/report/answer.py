@@ -32,8 +32,8 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
         }
     taken = choice(evidence)
     named = not evidence.open and not _guessing(evidence, found)
-    topics = [topic for topic in TOPICS if named or topic not in WINNERS]
     leaking = any(data.leaks for data in evidence.datasets)
+    topics = [topic for topic in TOPICS if (named and not leaking) or topic not in WINNERS]
     honest = [numbers(variant) for variant in evidence.variants] if leaking else []
     said = [*_leakage(evidence), _headline(evidence, found, None if leaking else taken)]
     said += [part["headline"] for part in honest if part["headline"]]
@@ -41,7 +41,10 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
     return {
         "headline": " ".join(said),
         "best": next((part["best"] for part in honest), best),
-        "points": [point for topic in topics for point in _told(topic, evidence, found)],
+        "points": [
+            *(point for topic in topics for point in _told(topic, evidence, found)),
+            *(point for part in honest for point in part["points"] if point["topic"] != "Guessing"),
+        ],
     }
 
 
@@ -317,7 +320,7 @@ def _without(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
 
 
 #: Topics that make no sense without a winner.
-WINNERS = "Runner-up", "Baselines", "Probabilities"
+WINNERS = "Runner-up", "Baselines", "Time", "Probabilities", "Classes"
 TOPICS: dict[str, Callable[[Evidence, dict[str, Any]], Iterator[Told]]] = {
     "Leakage": _without,
     "Runner-up": _runner_up,

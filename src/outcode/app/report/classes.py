@@ -62,7 +62,7 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
     return {
         "datasets": known,
         "datasets_left_out": max(0, len(evidence.datasets) - MOST_DATASETS),
-        "note": None if known else "No finished cell kept its predictions.",
+        "note": None if known else "No finished run kept its predictions.",
     }
 
 

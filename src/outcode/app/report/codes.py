@@ -99,14 +99,14 @@ def _code_sentences(
         else f"closest {listing([*pairs, *[''] * (len(close) - len(pairs))], 3)}"
     )
     able = (
-        f"corrects any {count(surely, 'wrong column')}"
+        f"corrects any {count(surely, 'wrong dichotomy', 'wrong dichotomies')}"
         if surely
-        else "corrects no wrong column for certain"
+        else "corrects no wrong dichotomy for certain"
     )
     return [
-        f"{method} uses {count(diagnosis.n_dichotomies, 'column')} for "
+        f"{method} uses {count(diagnosis.n_dichotomies, 'dichotomy', 'dichotomies')} for "
         f"{count(diagnosis.n_classes, 'class', 'classes')}; rows differ in at least "
-        f"{diagnosis.min_distance:g} columns (mean {diagnosis.mean_distance:.3g}, a zero counts "
+        f"{diagnosis.min_distance:g} of them (mean {diagnosis.mean_distance:.3g}, a zero counts "
         f"one half), {nearest}. The code {able}."
     ]
 
@@ -149,7 +149,7 @@ def bit_errors(evidence: Evidence) -> dict[str, Any]:
         for method, cells in coded(evidence, data, "bit_errors", few(evidence)):
             total = results.bit_errors([detail(cell, "bit_errors") for cell in cells])
             found.append(_bits(data, method, total, _known_correction(cells)))
-    return {"histograms": found, "note": None if found else "No method counted wrong columns."}
+    return {"histograms": found, "note": None if found else "No method counted wrong dichotomies."}
 
 
 def _known_correction(cells: list[Cell]) -> int | None:
@@ -172,7 +172,7 @@ def _bits(data: Data, method: str, total: Array, surely: int | None) -> dict[str
         "method": method,
         "counts": total.tolist(),
         "correction": surely,
-        "sentence": f"{method} has one or more wrong columns in {percent(some)} of test rows"
+        "sentence": f"{method} has one or more wrong dichotomies in {percent(some)} of test rows"
         f"{within}.",
     }
 
@@ -194,9 +194,9 @@ def code_blocks(data: dict[str, Any]) -> list[Block]:
 
 def _code_shown(m: dict[str, Any]) -> list[Block]:
     name = m["method"]
-    size_of = f"{m['n_classes']} classes by {m['n_dichotomies']} columns"
+    size_of = f"{m['n_classes']} classes by {m['n_dichotomies']} dichotomies"
     cut = len(m["code"]) < m["n_classes"] or len(m["code"][0]) < m["n_dichotomies"]
-    part = f" First {len(m['code'])} classes and {len(m['code'][0])} columns." if cut else ""
+    part = f" First {len(m['code'])} classes and {len(m['code'][0])} dichotomies." if cut else ""
     matrix = drawings.code(m["code"], m["classes"], f"Code matrix of {name}, {size_of}")
     rows = drawings.distances(
         m["distances"],
@@ -209,7 +209,7 @@ def _code_shown(m: dict[str, Any]) -> list[Block]:
             (
                 Figure(
                     matrix,
-                    f"{name}: a row per class, a column per machine; first colour +1, "
+                    f"{name}: a row per class, a column per dichotomy; first colour +1, "
                     f"second −1, empty: class not used.{part}",
                 ),
                 Figure(rows, "Distance of each pair of rows: the darker, the farther apart."),
@@ -227,14 +227,14 @@ def _columns_shown(m: dict[str, Any]) -> list[Block]:
     columns = m["columns"]
     if columns is None:
         return []
-    more = f" First {len(columns['error'])} columns." if columns["left_out"] else ""
-    title = f"Test error of each column of {m['method']}"
-    svg = drawings.bars(columns["error"], title=title, axis="column of the code")
+    more = f" First {len(columns['error'])} dichotomies." if columns["left_out"] else ""
+    title = f"Test error of each dichotomy of {m['method']}"
+    svg = drawings.bars(columns["error"], title=title, axis="dichotomy")
     head = (
-        Head("column"),
+        Head("dichotomy"),
         Head("problem", numeric=False),
         Head("test error"),
-        Head("share of +1", "share of the column's rows on its +1 side"),
+        Head("share of +1", "share of its rows on its +1 side"),
     )
     rows = tuple(
         (
@@ -245,8 +245,8 @@ def _columns_shown(m: dict[str, Any]) -> list[Block]:
         )
         for h in columns["hardest"]
     )
-    hard = [Table("The hardest columns", head, rows)] if rows else []
-    figure = Figure(svg, f"How hard each column is: test error in the first fold.{more}")
+    hard = [Table("The hardest dichotomies", head, rows)] if rows else []
+    figure = Figure(svg, f"How hard each dichotomy is: test error in the first fold.{more}")
     return [Grid((figure, *hard)) if hard else figure]
 
 
@@ -257,14 +257,14 @@ def bit_blocks(data: dict[str, Any]) -> list[Block]:
     figures: list[Block] = []
     for h in data["histograms"]:
         total = sum(h["counts"]) or 1
-        title = f"Wrong columns per test row, {h['method']} on {h['dataset']}"
+        title = f"Wrong dichotomies per test row, {h['method']} on {h['dataset']}"
         svg = drawings.bars(
             [n / total for n in h["counts"][:60]],
             title=title,
-            axis="wrong columns in a test row",
+            axis="wrong dichotomies in a test row",
             marked=h["correction"],
         )
         figures.append(Figure(svg, f"{h['dataset']}: {h['sentence']}"))
-    note = "A dashed line: so many wrong columns the code corrects for certain. A column that a \
+    note = "A dashed line: so many wrong dichotomies the code corrects for certain. One that a \
 class does not use cannot be wrong for its rows."
     return [side_by_side(figures, wide=True), Text((note,), "muted")]

@@ -213,7 +213,7 @@ def blocks(data: dict[str, Any]) -> list[Block]:
     blocks: list[Block] = [Text((data["sentence"],)), *_ranks(data), _against(data)]
     if data["methods_left_out"]:
         left = listing(data["methods_left_out"], 8)
-        blocks.append(Text((f"Not compared, too few finished cells: {left}.",), "muted"))
+        blocks.append(Text((f"Not compared, too few finished runs: {left}.",), "muted"))
     return [*blocks, Fold("All pairs", (Text((data["pairs_sentence"],)), _pairs(data)))]
 
 

@@ -101,7 +101,7 @@ def blocks(data: dict[str, Any]) -> list[Block]:
     notes = []
     if any(row["unfinished"] for table in data["tables"] for row in table["rows"]):
         notes.append(
-            "A method with unfinished cells has means over the folds it finished; ranking and "
+            "A method with unfinished runs has means over the folds it finished; ranking and "
             "tests use only folds that all compared methods finished."
         )
     if data["datasets_left_out"]:
@@ -196,4 +196,4 @@ def _unfinished(row: dict[str, Any]) -> list[str]:
     if not row["unfinished"]:
         return []
     states = ", ".join(f"{n} {status}" for status, n in row["unfinished"].items())
-    return [f"{row['finished']} of {count(row['cells'], 'cell')}: {states}"]
+    return [f"{row['finished']} of {count(row['cells'], 'run')}: {states}"]

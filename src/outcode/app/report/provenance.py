@@ -182,7 +182,7 @@ def state(evidence: Evidence) -> str:
 
 def finding_blocks(data: dict[str, Any]) -> list[Block]:
     """Findings with codes, warnings, and cells without a result."""
-    state = f"{data['finished']:,} of {count(data['cells'], 'cell')} finished."
+    state = f"{data['finished']:,} of {count(data['cells'], 'run')} finished."
     blocks: list[Block] = [Text((state,))]
     for title, part in (("About the data", "data"), ("About the codes", "code")):
         if data[part]:
@@ -209,7 +209,7 @@ def _failure_table(failures: list[dict[str, Any]]) -> Table:
         Head("method", numeric=False),
         Head("data set", numeric=False),
         Head("what", numeric=False),
-        Head("cells"),
+        Head("runs"),
         Head("reason", numeric=False),
     )
     rows = tuple(
@@ -222,7 +222,7 @@ def _failure_table(failures: list[dict[str, Any]]) -> Table:
         )
         for f in failures
     )
-    return Table("Cells without a result", head, rows)
+    return Table("Runs without a result", head, rows)
 
 
 def data_blocks(data: dict[str, Any]) -> list[Block]:

@@ -47,7 +47,7 @@ SECTIONS = {
         "What the probabilities are worth", probabilities.numbers, probabilities.blocks
     ),
     "code": Section("The code", codes.code_matrices, codes.code_blocks),
-    "bits": Section("Wrong columns per test row", codes.bit_errors, codes.bit_blocks),
+    "bits": Section("Wrong dichotomies per test row", codes.bit_errors, codes.bit_blocks),
     "paths": Section("Choice of the kernel width", widths.numbers, widths.blocks),
     "findings": Section("Findings and failures", provenance.findings, provenance.finding_blocks),
     "data": Section("The data", provenance.data_sets, provenance.data_blocks),

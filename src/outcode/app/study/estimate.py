@@ -51,10 +51,10 @@ class Estimate:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.cells} cells, {self.workers} at a time: about {duration(self.seconds)} and "
+            f"{self.cells} runs, {self.workers} at a time: about {duration(self.seconds)} and "
             f"{size(self.memory)}. An estimate from fits on at most {SAMPLE} rows; it can be "
             f"wrong by a factor of two or three.",
-            f"{'data set':20} {'method':20} {'cells':>5} {'a cell':>10} {'memory':>10}",
+            f"{'data set':20} {'method':20} {'runs':>5} {'one run':>10} {'memory':>10}",
         ]
         lines += [
             f"{m.dataset[:20]:20} {m.method[:20]:20} {m.cells:5} {duration(m.seconds):>10} "

@@ -22,7 +22,7 @@ from outcode._checks import lookup
 from outcode.app.study.searches import GammaSearchCV, MachineBoundSearch, powers
 from outcode.capabilities import MadeOfElements, TrainsOnGram, can
 from outcode.classifier import SPOC, OutputCodeClassifier, SingleBinaryClassifier
-from outcode.selection import LOOBoundSearch
+from outcode.selection import LOOBoundSearch, OutputCodeClassifierCV
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,18 +82,18 @@ GRIDS = {
 }
 
 #: The method that `outcode fit` trains unless told otherwise.
-DEFAULT = "ovo+likelihood"
+DEFAULT = "tuned"
 #: What a user would take without this library; they join every study.
 BASELINES = "svc", "ovr-svc", "random-forest", "hist-boosting"
 
 #: Methods of each preset, best known first; those a data set does not allow are skipped there.
 PRESETS = {
     "quick": (
-        *("ova+hinge", "ovo+hinge", "ovo+likelihood", "dense+likelihood"),
+        *("tuned", "ova+hinge", "ovo+hinge", "ovo+likelihood", "dense+likelihood"),
         *("ova+drm", "spoc", *BASELINES),
     ),
     "standard": (
-        *("ova+hinge", "ova+likelihood", "ova+llw", "ova+srm", "ova+drm"),
+        *("tuned", "ova+hinge", "ova+likelihood", "ova+llw", "ova+srm", "ova+drm"),
         *("ovo+hinge", "ovo+hamming", "ovo+likelihood", "ovo+coupling", "ovo+ddag"),
         *("dense+hinge", "dense+likelihood", "sparse+hinge", "bch+likelihood"),
         *("ova+hinge+ls", "dense+hinge+ls", "spoc", *BASELINES),
@@ -127,7 +127,7 @@ def _grid(name: str, n_rows: int) -> Grid:
 def preset(name: str, n_rows: int, n_classes: int) -> list[Method]:
     """Return the methods of a preset, for data of this size.
 
-    "quick" is ten methods on a small grid, "standard" about twenty, "full" every decoder on the
+    "quick" is eleven methods on a small grid, "standard" about twenty, "full" every decoder on the
     common codes and every learned code. Beyond 5,000 rows less is searched.
 
     >>> [method.name for method in preset("quick", 150, 3) if method.baseline]
@@ -201,7 +201,7 @@ def _classifier(code: str, decoder: str, machine: str, grid: Grid) -> OutputCode
 def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
     """Return the classifier within its search, and what is searched in words."""
     if not can(clf.machine, TrainsOnGram):
-        return clf, "no parameter is searched"
+        return _refitting_search(clf, grid)
     costly = "C" in clf.machine.get_params()
     if grid.bound and getattr(clf.machine, "bias", None) == "kernel":
         at = f", C = {grid.middle:g}" if costly else ""
@@ -221,6 +221,14 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
         searched={"decoder": "hinge"} if proxy else None,
     )
     return search, grid.words(costly) + (", under hinge decoding" if proxy else "")
+
+
+def _refitting_search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
+    """Return a search that fits anew for every setting, for machines without a Gram matrix."""
+    if "machine__gamma" not in clf.get_params():
+        return clf, "no parameter is searched"
+    given: dict[str, Any] = {"factors": grid.factors, "costs": grid.C, "cv": grid.folds}
+    return GammaSearchCV(clf, "machine__gamma", "machine__C", **given), grid.words()
 
 
 def _by_folds(clf: Any, grid: Grid, gamma: str = "gamma", cost: str = "C") -> GammaSearchCV:
@@ -265,6 +273,11 @@ def _boosting(grid: Grid) -> Method:
     return Method("hist-boosting", clf, title, baseline=True, growth=1.0)
 
 
+def _tuned(grid: Grid) -> Method:
+    title = "the tuned classifier: kernel, width, C, code and machine by held-out rows"
+    return Method("tuned", OutputCodeClassifierCV(), title)
+
+
 def _spoc(grid: Grid) -> Method:
     title = f"SPOC, all classes in one machine; {grid.words()}, beta = 1/C"
     return Method("spoc", _shared(SPOC(), grid), title)
@@ -280,6 +293,7 @@ def _sbc(grid: Grid) -> Method:
 
 #: Methods that are no combination of code, decoder and machine.
 METHODS: dict[str, Callable[[Grid], Method]] = {
+    "tuned": _tuned,
     "spoc": _spoc,
     "sbc": _sbc,
     "svc": _svc,

@@ -221,7 +221,7 @@ class Pool:
         seconds, memory = self.limits.seconds, self.limits.memory
         worker.peak = max(worker.peak, self.resident(worker.process.pid))
         if seconds is not None and worker.spent > seconds:
-            return "timeout", f"Stopped after {seconds:g} s, the limit of a cell.", seconds
+            return "timeout", f"Stopped after {seconds:g} s, the limit of a run.", seconds
         if memory is not None and worker.peak > memory:
             found, most = map(size, (worker.peak, memory))
             return "memory", f"Stopped at {found}: the limit is {most}.", memory

@@ -59,12 +59,12 @@ class Outcome:
             why = "Interrupted" if self.interrupted else "The time is up"
             total = self.remaining + sum(self.counts.values())
             parts.append(
-                f"{why}: {total - self.remaining} of {total} cells are finished. Run the same "
+                f"{why}: {total - self.remaining} of {total} runs are finished. Run the same "
                 f"command again to go on from here."
             )
         other = [f"{n} {status}" for status, n in self.counts.items() if status != "ok" and n]
         if other:
-            parts.append(f"Cells without a result: {', '.join(other)}; the report says why.")
+            parts.append(f"Runs without a result: {', '.join(other)}; the report says why.")
         return " ".join(parts)
 
     @property

@@ -57,7 +57,7 @@ def feather(source: Source, options: Options) -> Found:
 def _said_damaged(source: Source, kind: str) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError, NotImplementedError) as error:
+    except (pa.ArrowException, OSError, NotImplementedError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{source.name} is no {kind} file, or is damaged: {reason}.") from None
 
@@ -76,5 +76,6 @@ def _found(table: Any, source: Source) -> Found:
     if not table.num_rows or not table.num_columns:
         raise DataError(f"{source.name} holds no rows.")
     source.limits.table(table.num_rows, table.num_columns, source.name)
+    table.validate(full=True)  # text that is no UTF-8, places beyond a list of categories
     names = tuple(map(str, table.column_names))
     return Found(names, list(table.columns), missing="null")

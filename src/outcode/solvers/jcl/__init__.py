@@ -22,7 +22,7 @@ Two ways to the optimum:
   couples all columns in every round and can stall above the optimum.
 
 Both end with W, b of Eq. 10 for the last M. That system comes in four forms, by which rows the
-columns use (:mod:`.systems`, :mod:`.gradients`): closed, primal, dual, and conjugate gradients.
+columns use (:mod:`.systems`, :mod:`.problems`): closed, primal, dual, and conjugate gradients.
 
 Input: a problem of :func:`problem_of`, lambda1, lambda2. Output: a :class:`Solution`.
 Stopping: relative duality gap <= tol. Minimising over M leaves the convex problem
@@ -34,8 +34,7 @@ from __future__ import annotations
 
 from outcode.solvers.jcl.alternation import alternate
 from outcode.solvers.jcl.certificates import Solution, conjugate, lower_bound
-from outcode.solvers.jcl.gradients import ConjugateGradients
-from outcode.solvers.jcl.problems import Problem, problem_of
+from outcode.solvers.jcl.problems import ConjugateGradients, Problem, problem_of
 from outcode.solvers.jcl.spectrum import Relation, Spectrum
 from outcode.solvers.jcl.splitting import split
 from outcode.solvers.jcl.systems import SharedRows, SmallDual, SmallPrimal

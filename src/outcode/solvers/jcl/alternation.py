@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from outcode._checks import Array
@@ -34,7 +36,14 @@ def alternate(
             break
         best = now
         path.append(now.objective)
-    return Solution(best, np.array(path), max(0.0, 1.0 - lower / best.objective), n_iter)
+    gap = max(0.0, 1.0 - lower / best.objective)
+    known: dict[str, Any] = {
+        "objective": best.objective,
+        "gap": gap,
+        "n_iter": n_iter,
+        "converged": gap <= tol,
+    }
+    return Solution(round=best, path=np.array(path), **known)
 
 
 def solve_round(

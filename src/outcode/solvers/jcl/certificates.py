@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import svd
 
 from outcode._checks import Array
+from outcode.solvers.certificate import Certificate
 from outcode.solvers.jcl.spectrum import Relation
 
 
@@ -66,8 +67,8 @@ class Round:
     bound: float
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, kw_only=True)
+class Solution(Certificate):
     """The last round, the objectives that each lowered the one before, gap and iterations.
 
     ``gap`` is the relative duality gap of the round, under the largest lower bound met.
@@ -75,8 +76,6 @@ class Solution:
 
     round: Round
     path: Array
-    gap: float
-    n_iter: int
 
 
 def lower_bound(W: Array, G: Array, loss: float, lambda1: float, lambda2: float) -> float:

@@ -16,6 +16,8 @@ At the end comes one round of Eq. 10 for the relation of X; it lowers the object
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from outcode._checks import Array
@@ -57,7 +59,13 @@ def split(
     last = solve_round(problem, best.relation(), lambda1, lambda2, start=start, tol=tol)
     gap = max(0.0, 1.0 - max(lower, last.bound) / last.objective)
     path = [value for value in path[1:] if value > last.objective]  # at the end by rounding
-    return Solution(last, np.array([*path, last.objective]), gap, n_iter)
+    known: dict[str, Any] = {
+        "objective": last.objective,
+        "gap": gap,
+        "n_iter": n_iter,
+        "converged": gap <= tol,
+    }
+    return Solution(round=last, path=np.array([*path, last.objective]), **known)
 
 
 def _shrunk(X: Array, rho: float, lambda1: float, lambda2: float) -> Array:

@@ -27,6 +27,7 @@ from sklearn.utils import gen_batches
 
 from outcode._checks import Array, lookup
 from outcode.progress import Progress
+from outcode.solvers.certificate import Certificate
 from outcode.solvers.svm import loops
 
 HUGE = loops.HUGE
@@ -61,17 +62,12 @@ def gather_copies(K: Any, M: Any, rows: Any, columns: Any, out: Any) -> None:
 # --- one machine: working sets and a certificate ---
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, kw_only=True)
+class Solution(Certificate):
     """The certificate of a solve; ``objective`` is the primal value 1/2 |w|^2 + sum C_i hinge."""
 
     bias: float
-    objective: float
     dual_objective: float
-    gap: float
-    violation: float
-    n_iter: int
-    converged: bool
 
 
 @dataclass
@@ -237,7 +233,15 @@ def certify(problem: Problem, M: Array, n_iter: int, violation: float, converged
     primal = 0.5 * norm2 + float((box * np.maximum(0.0, 1.0 - y * (f + bias))).sum())
     dual = float((s * y).sum()) - 0.5 * norm2
     gap = max(0.0, primal - dual) / max(primal, np.finfo(float).tiny)
-    return Solution(bias, primal, dual, gap, violation, n_iter, converged)
+    return Solution(
+        bias=bias,
+        objective=primal,
+        dual_objective=dual,
+        gap=gap,
+        violation=violation,
+        n_iter=n_iter,
+        converged=converged,
+    )
 
 
 def free_bias(problem: Problem, g: Array) -> float:

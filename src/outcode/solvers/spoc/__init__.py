@@ -30,12 +30,11 @@ from __future__ import annotations
 
 from outcode.solvers.spoc.linear import solve_linear
 from outcode.solvers.spoc.loops import reduced, threshold
-from outcode.solvers.spoc.problem import Solution, margin_requirements
+from outcode.solvers.spoc.problem import Solution
 from outcode.solvers.spoc.square import solve
 
 __all__ = [
     "Solution",
-    "margin_requirements",
     "reduced",
     "solve",
     "solve_linear",

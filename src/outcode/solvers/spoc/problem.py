@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from outcode._checks import Array
+from outcode.solvers.certificate import Certificate
 from outcode.solvers.spoc.loops import violations
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, kw_only=True)
+class Solution(Certificate):
     """The optimum and its certificate.
 
     ``tau`` and ``scores`` (M_r.x_i) are (n_samples, n_classes), ``norm2`` (n_classes,) the squared
@@ -22,12 +23,7 @@ class Solution:
     tau: Array
     scores: Array
     norm2: Array
-    objective: float
     dual_objective: float
-    gap: float
-    violation: float
-    n_iter: int
-    converged: bool
 
 
 @dataclass
@@ -51,13 +47,6 @@ class Problem:
     def active(self, psi: Array, tol: float) -> Array:
         """Return the samples that are between their bounds, or violate."""
         return np.flatnonzero((np.count_nonzero(self.eta, axis=0) > 1) | (psi > tol))
-
-
-def margin_requirements(labels: Array, k: int) -> Array:
-    """Return b_ir = 1 - [r = y_i], (n_classes, n). [CS02] Eq. 11"""
-    b = np.ones((k, len(labels)))
-    b[labels, np.arange(len(labels))] = 0.0
-    return b
 
 
 def fresh(labels: Array, b: Array, mass: Array, beta: float, shift: float) -> Problem:

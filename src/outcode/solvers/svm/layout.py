@@ -69,10 +69,9 @@ class Layout:
 
 def distinct(targets: Array) -> tuple[Array, Array]:
     """Return one row of each kind of row of a matrix, and the kind of every row."""
-    data, width = targets.tobytes(), targets.shape[1] * targets.itemsize
-    keys = [data[i : i + width] for i in range(0, len(data), width)]
-    number = {key: k for k, key in enumerate(dict.fromkeys(keys))}
-    kind = np.array([number[key] for key in keys], dtype=np.intp)
+    number: dict[bytes, int] = {}
+    rows = (number.setdefault(row.tobytes(), len(number)) for row in targets)
+    kind = np.fromiter(rows, dtype=np.intp, count=len(targets))
     return np.unique(kind, return_index=True)[1], kind
 
 

@@ -71,7 +71,7 @@ def _extreme(name: str) -> Any:
 larger, smaller = _extreme("llvm.maxnum"), _extreme("llvm.minnum")
 
 
-@compiled_fast
+@lean
 def update(g: Any, up: Any, down: Any, a: Any, row_a: Any, b: Any, row_b: Any, c: Any) -> Any:
     """g += a row_a + b row_b + c, and in the same pass the largest violations each way.
 
@@ -98,7 +98,7 @@ def update(g: Any, up: Any, down: Any, a: Any, row_a: Any, b: Any, row_b: Any, c
     return page_up, best_up, page_down, best_down
 
 
-@compiled
+@lean
 def find(g: Any, mask: Any, sign: Any, page: int, violation: Any) -> int:
     """Return the row of a page that violates as much, going up (sign -1) or down (sign 1)."""
     last = g.shape[0] - 1
@@ -252,15 +252,7 @@ def descend_pairs(
     return steps
 
 
-@compiled
-def masks(s: Any, lo: Any, hi: Any, up: Any, down: Any) -> None:
-    """Set ``up`` and ``down`` to 0 where a row may go that way and HUGE where it may not."""
-    for i in range(s.shape[0]):
-        up[i] = 0.0 if s[i] < hi[i] else HUGE
-        down[i] = 0.0 if s[i] > lo[i] else HUGE
-
-
-@compiled_fast
+@lean
 def gains(
     g: Any, up: Any, down: Any, diagonal: Any, row: Any, i: int, first: Any, shift: Any, best: Any
 ) -> None:
@@ -285,51 +277,53 @@ def gains(
         best[0, page], best[1, page] = most_up, most_down
 
 
-@compiled
+@lean
 def take(
     g: Any,
-    side: int,
-    mask: Any,
+    masks: Any,
     diagonal: Any,
     row: Any,
     first: float,
     shift: float,
     best: Any,
     block: Any,
-    m: int,
-    most: int,
+    half: int,
 ) -> int:
-    """Add the best row of each page that gains enough to the block, up to ``most`` rows.
+    """Add the best row of each page that gains enough to the block, up to ``half`` rows going up.
 
-    ``block[0]`` is the row that goes first, m rows are in it already; returns how many are then.
-    ``side`` is 0 for rows that go up and 1 for rows that go down.
+    ``block[0]`` is the row that goes first; returns how many rows are in the block then.
     """
-    n, k_ii, sign = g.shape[0], float(diagonal[block[0]]), 2.0 * side - 1.0
-    pages, top = best.shape[1], 0
-    for page in range(pages):
-        top = page if best[side, page] > best[side, top] else top
-    enough = GAIN * best[side, top]
-    for t in range(pages):
-        page = top + t if top + t < pages else top + t - pages
-        if m >= most or enough <= 0.0:
-            return m
-        if best[side, page] < enough:
-            continue
-        j, largest = -1, 0.0
-        for p in range(page * LEAF, (page + 1) * LEAF if (page + 1) * LEAF < n else n):
-            k = float(row[p]) + shift
-            v = sign * (g[p] + first * k) - mask[p]
-            curve = diagonal[p] * k_ii - k * k
-            gain = v * v / (curve if curve > TINY * k_ii else TINY * k_ii)
-            if v > 0.0 and gain > largest:
-                j, largest = p, gain
-        if j >= 0:
-            block[m] = j
-            m += 1
+    k_ii = diagonal[block[0]]
+    pages = best.shape[1]
+    n = g.shape[0]
+    m = 1
+    for side in range(2):  # up, down
+        sign = 2.0 * side - 1.0
+        most = half if side == 0 else BLOCK
+        top = 0
+        for page in range(pages):
+            if best[side, page] > best[side, top]:
+                top = page
+        enough = GAIN * best[side, top]
+        for t in range(pages):
+            leaf = (top + t) % pages
+            if m < most and enough > 0.0 and best[side, leaf] >= enough:
+                chosen = -1
+                largest = 0.0
+                for p in range(leaf * LEAF, min(leaf * LEAF + LEAF, n)):
+                    k = row[p] + shift
+                    v = larger(sign * (g[p] + first * k) - masks[side, p], 0.0)
+                    gain = v * v / larger(diagonal[p] * k_ii - k * k, TINY * k_ii)
+                    if gain > largest:
+                        chosen = p
+                        largest = gain
+                if chosen >= 0:
+                    block[m] = chosen
+                    m += 1
     return m
 
 
-@compiled
+@lean
 def move_block(
     matrix: Any,
     diagonal: Any,
@@ -337,36 +331,38 @@ def move_block(
     s: Any,
     lo: Any,
     hi: Any,
-    masks_: Any,
+    masks: Any,
     block: Any,
     m: int,
     shift: float,
     tol: float,
-    coef: Any,
-    square: Any,
-    small: Any,
-) -> Any:
-    """Solve the problem of the block's m rows and move them; returns how many did, and sum d.
+    memory: Any,
+) -> int:
+    """Solve the problem of the block's m rows and move them; returns how many did.
 
-    ``block`` and ``coef`` then begin with the rows that moved and their steps. ``square``
-    and ``small`` are memory for the kernel values of the block and for eight vectors.
+    ``block`` then begins with the rows that moved, and the first row of ``memory`` with their
+    steps; it has room for the kernel values of the block below eight vectors.
     """
-    k_ii, gradient, step, low, high = small[0], small[1], small[2], small[3], small[4]
+    steps, square, k_ii, gradient = memory[0], memory[9:], memory[1], memory[2]
+    low, high, step = memory[3], memory[4], memory[5]
     for a in range(m):
         i = block[a]
         for b in range(m):
             square[a, b] = matrix[i, block[b]]
-        k_ii[a], gradient[a], step[a] = diagonal[i], g[i], 0.0
-        low[a], high[a] = lo[i] - s[i], hi[i] - s[i]
-    arrays = small[5], small[6], small[7]
+        k_ii[a] = diagonal[i]
+        gradient[a] = g[i]
+        step[a] = 0.0
+        low[a] = lo[i] - s[i]
+        high[a] = hi[i] - s[i]
+    arrays = memory[6], memory[7], memory[8]
     pairs(square, k_ii, gradient, step, low, high, m, shift, False, tol, 4 * m, *arrays)
-    moved, total = 0, 0.0
-    for a in range(m):
-        if step[a] != 0.0:
-            d = move(s, lo, hi, masks_[0], masks_[1], block[a], step[a])
-            block[moved], coef[moved] = block[a], d
-            moved, total = moved + 1, total + d
-    return moved, total
+    moved = 0
+    for c in range(m):
+        if step[c] != 0.0:
+            steps[moved] = move(s, lo, hi, masks[0], masks[1], block[c], step[c])
+            block[moved] = block[c]
+            moved += 1
+    return moved
 
 
 @compiled
@@ -389,42 +385,54 @@ def descend_blocks(
     undone by its surroundings. Stops when the largest violation is at most ``tol``. ``g`` and
     ``s`` are changed in place. Returns the number of steps, two rows of ``matrix`` each.
     """
-    n, steps = g.shape[0], 0
+    n = g.shape[0]
     kind = g.dtype.type
-    zero, one = kind(0.0), kind(1.0)
-    up_down, best = np.empty((2, n), g.dtype), np.empty((2, (n + LEAF - 1) // LEAF), g.dtype)
-    up, down = up_down[0], up_down[1]
-    block, coef = np.empty(BLOCK, np.int64), np.empty(BLOCK, g.dtype)
-    square, small = np.empty((BLOCK, BLOCK)), np.empty((8, BLOCK))
-    masks(s, lo, hi, up, down)
+    zero = kind(0.0)
+    masks = np.empty((2, n), g.dtype)
+    best = np.empty((2, (n + LEAF - 1) // LEAF), g.dtype)
+    memory = np.empty((9 + BLOCK, BLOCK), np.float64)
+    block = np.empty(BLOCK, np.int64)
+    up, down, coef = masks[0], masks[1], memory[0]
+    for p in range(n):
+        up[p] = HUGE * (s[p] >= hi[p])
+        down[p] = HUGE * (s[p] <= lo[p])
+    steps = 0
     p_up, v_up, p_down, v_down = update(g, up, down, zero, matrix[0], zero, matrix[0], zero)
     while steps < max_iter:
-        upwards, worst = v_up >= v_down, v_up if v_up >= v_down else v_down
+        worst = larger(v_up, v_down)
         if worst <= tol:
             break
-        i = find(g, up, -one, p_up, v_up) if upwards else find(g, down, one, p_down, v_down)
+        if v_up >= v_down:
+            i = find(g, up, kind(-1.0), p_up, v_up)
+        else:
+            i = find(g, down, kind(1.0), p_down, v_down)
         block[0] = i
-        row, mask_up, mask_down = matrix[i], up[i], down[i]
-        k_ii = diagonal[i] if diagonal[i] > TINY else TINY
-        first, low, high = -g[i] / k_ii, lo[i] - s[i], hi[i] - s[i]
-        first = low if first < low else high if first > high else first
-        up[i] = down[i] = HUGE  # i is in the block already
-        gains(g, up, down, diagonal, row, i, kind(first), kind(shift), best)
+        row = matrix[i]
+        alone = -g[i] / larger(diagonal[i], kind(TINY))
+        first = kind(smaller(larger(float(alone), lo[i] - s[i]), hi[i] - s[i]))
+        mask_up = up[i]
+        mask_down = down[i]
+        up[i] = HUGE  # i is in the block already
+        down[i] = HUGE
+        gains(g, up, down, diagonal, row, i, first, kind(shift), best)
         half = BLOCK // 2 + (v_up < v_down)
-        m = take(g, 0, up, diagonal, row, first, shift, best, block, 1, half)
-        m = take(g, 1, down, diagonal, row, first, shift, best, block, m, BLOCK)
-        up[i], down[i] = mask_up, mask_down
-        enough = 0.1 * worst if 0.1 * worst > tol / 2 else tol / 2
-        moved, total = move_block(
-            matrix, diagonal, g, s, lo, hi, up_down, block, m, shift, enough, coef, square, small
-        )
+        m = take(g, masks, diagonal, row, first, shift, best, block, half)
+        up[i] = mask_up
+        down[i] = mask_down
+        enough = larger(0.1 * worst, tol / 2)
+        moved = move_block(matrix, diagonal, g, s, lo, hi, masks, block, m, shift, enough, memory)
         if moved == 0:  # rounding: nothing can be gained
             break
         last = (moved - 1) // 2 * 2
         add_rows(matrix, block[:last], coef[:last], g)
-        j, d_j = (moved - 1, coef[moved - 1]) if moved - last == 2 else (last, zero)
-        a, b, c = matrix[block[last]], matrix[block[j]], kind(shift * total)
-        p_up, v_up, p_down, v_down = update(g, up, down, coef[last], a, d_j, b, c)
+        total = 0.0
+        for c in range(moved):
+            total += coef[c]
+        a = matrix[block[last]]
+        b = matrix[block[moved - 1]]
+        d_a = kind(coef[last])
+        d_b = kind(coef[moved - 1] * (moved - last - 1))
+        p_up, v_up, p_down, v_down = update(g, up, down, d_a, a, d_b, b, kind(shift * total))
         steps += (moved + 1) // 2
     return steps
 
@@ -476,32 +484,32 @@ def leave_out(
         low[i], high[i] = lo[i], hi[i]
 
 
-@compiled_fast
+@lean
 def add_rows(matrix: Any, index: Any, coef: Any, out: Any) -> None:
-    """out += coef @ matrix[index], eight rows at a time, accumulated in the type of ``out``."""
-    n, m = out.shape[0], index.shape[0]
-    c = np.zeros(8, out.dtype)
-    for start in range(0, n, 4096):
-        stop = start + 4096 if start + 4096 < n else n
+    """out += coef @ matrix[index], four rows at a time, accumulated in the type of ``out``."""
+    n = out.shape[0]
+    last = index.shape[0] - 1
+    kind = out.dtype.type
+    for start in range(0, n, 2048):
+        stop = min(start + 2048, n)
         o = out[start:stop]
-        for k in range(0, m, 8):
-            for t in range(8):  # the last ones may repeat a row, with nothing of it
-                c[t] = coef[k + t] if k + t < m else 0.0
-            i0, i1, i2, i3 = k, min(k + 1, m - 1), min(k + 2, m - 1), min(k + 3, m - 1)
-            i4, i5 = min(k + 4, m - 1), min(k + 5, m - 1)
-            i6, i7 = min(k + 6, m - 1), min(k + 7, m - 1)
-            r0, r1 = matrix[index[i0]][start:stop], matrix[index[i1]][start:stop]
-            r2, r3 = matrix[index[i2]][start:stop], matrix[index[i3]][start:stop]
-            r4, r5 = matrix[index[i4]][start:stop], matrix[index[i5]][start:stop]
-            r6, r7 = matrix[index[i6]][start:stop], matrix[index[i7]][start:stop]
-            c0, c1, c2, c3, c4, c5, c6, c7 = c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]
+        for k in range(0, last + 1, 4):  # the last ones may repeat a row, with nothing of it
+            k_1 = min(k + 1, last)
+            k_2 = min(k + 2, last)
+            k_3 = min(k + 3, last)
+            c_0 = kind(coef[k])
+            c_1 = kind(coef[k_1] * (k_1 == k + 1))
+            c_2 = kind(coef[k_2] * (k_2 == k + 2))
+            c_3 = kind(coef[k_3] * (k_3 == k + 3))
+            r_0 = matrix[index[k]][start:stop]
+            r_1 = matrix[index[k_1]][start:stop]
+            r_2 = matrix[index[k_2]][start:stop]
+            r_3 = matrix[index[k_3]][start:stop]
             for p in range(stop - start):
-                left = (c0 * r0[p] + c1 * r1[p]) + (c2 * r2[p] + c3 * r3[p])
-                right = (c4 * r4[p] + c5 * r5[p]) + (c6 * r6[p] + c7 * r7[p])
-                o[p] += left + right
+                o[p] += (c_0 * r_0[p] + c_1 * r_1[p]) + (c_2 * r_2[p] + c_3 * r_3[p])
 
 
-@compiled
+@lean
 def gather(matrix: Any, index: Any, out: Any) -> None:
     """out = matrix[index][:, index]; ``index`` unsigned, so that no place is checked for a sign."""
     m = index.shape[0]

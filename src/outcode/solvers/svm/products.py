@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from outcode._checks import Array
 from outcode.parallel import thread_map
-from outcode.solvers.store import TILE, Store
+from outcode.solvers.store import TILE, Store, cuts
 from outcode.solvers.svm.bank import Solutions
 from outcode.solvers.svm.layout import Layout
 
@@ -89,4 +88,4 @@ def _multiply(
             a += len(places)
         out[cut] = total
 
-    thread_map(block, list(gen_batches(len(rows), TILE)), n_jobs)
+    thread_map(block, cuts(len(rows), TILE), n_jobs)

@@ -1,0 +1,217 @@
+"""Times of support vector machines under output codes against scikit-learn's, in one run.
+
+    python benchmarks/speed.py --data FOLDER [--only NAME ...] [--repeat 3]
+
+Each row is printed as a line of a table: CPU seconds of all threads and processes (the least of a
+few runs, ours and the peer's in turn), their ratio, and both errors on held-out rows. Compilation
+is timed in a new process with an empty cache; everything else is compiled before the clock starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
+
+from outcode import OutputCodeClassifier, codes, datasets
+from outcode.machines import SVM
+
+
+def cpu():
+    """CPU seconds of this process and of the ones it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
+
+
+def timed(function):
+    start = cpu()
+    result = function()
+    return cpu() - start, result
+
+
+def clouds(k, rows, seed=0, d=20, curved=False):
+    """Rows of k classes around one centre each, or bent into a shell around it."""
+    centres = np.random.RandomState(0).randn(k, d)
+    rng = np.random.RandomState(seed)
+    y = np.repeat(np.arange(k), rows)
+    noise = rng.randn(len(y), d)
+    if curved:
+        noise *= (1.0 + y[:, None] % 3) * np.sqrt(d) / np.linalg.norm(noise, axis=1)[:, None]
+    return centres[y] + noise, y
+
+
+def made(k, rows, **options):
+    return clouds(k, rows, **options), clouds(k, max(1, rows // 2), seed=1, **options)
+
+
+def real(name, folder, n_train=None):
+    """Features scaled to [0, 1]; the data set's own split, or the first rows to train on."""
+    data = datasets.load(name, folder)
+    low, high = data.X.min(axis=0), data.X.max(axis=0)
+    X = (data.X - low) / np.where(high > low, high - low, 1.0)
+    train = data.split == "train" if n_train is None else np.arange(len(X)) < n_train
+    return (X[train], data.y[train]), (X[~train], data.y[~train])
+
+
+def line(name, ours, peer, errors):
+    print(
+        f"| {name} | {ours:.3f} | {peer:.3f} | {peer / ours:.1f}x | "
+        f"{100 * errors[0]:.2f} % | {100 * errors[1]:.2f} % |",
+        flush=True,
+    )
+
+
+def compare(name, data, ours, peer, repeat):
+    """Print the fits of both, then the predictions of both, with their errors."""
+    train, test = data
+    fits, predictions = ([], []), ([], [])
+    for run in range(repeat):
+        for side, clf in enumerate((ours, peer)):
+            if side and run and fits[1][0] > 20:
+                continue  # one run of a slow peer is enough
+            fits[side].append(timed(lambda clf=clf: clf.fit(*train))[0])
+            predictions[side].append(timed(lambda clf=clf: clf.predict(test[0])))
+    errors = [float(np.mean(runs[0][1] != test[1])) for runs in predictions]
+    line(f"{name}, fit", min(fits[0]), min(fits[1]), errors)
+    line(f"{name}, predict", *(min(runs)[0] for runs in map(only_times, predictions)), errors)
+
+
+def only_times(runs):
+    return [(seconds,) for seconds, _ in runs]
+
+
+def classifier(code, decoder="hamming", **machine):
+    return OutputCodeClassifier(code, SVM(**machine), decoder, n_jobs=2, random_state=0)
+
+
+def rows(folder):
+    """The lines of the table: a name, and a function of the number of runs that prints them."""
+    letter, satimage = partial(real, "letter", folder, 16_000), partial(real, "satimage", folder)
+    pairs = {
+        "100 classes, 1,100 rows, one-vs-one": (
+            partial(made, 100, 11),
+            classifier("ovo", C=10),
+            SVC(C=10),
+        ),
+        "150 classes, 4,200 rows, one-vs-one": (
+            partial(made, 150, 28),
+            classifier("ovo", C=10),
+            SVC(C=10),
+        ),
+        "letter 16,000 rows, one-vs-all": (
+            letter,
+            classifier("ova", "hinge", C=10, gamma=16),
+            OneVsRestClassifier(SVC(C=10, gamma=16, cache_size=1000), n_jobs=2),
+        ),
+        "letter 16,000 rows, one-vs-one": (
+            letter,
+            classifier("ovo", C=10, gamma=16),
+            SVC(C=10, gamma=16, cache_size=1000),
+        ),
+        "satimage, one-vs-one": (
+            satimage,
+            classifier("ovo", C=10, gamma=8),
+            SVC(C=10, gamma=8),
+        ),
+        "satimage, one-vs-one with likelihood": (
+            satimage,
+            classifier("ovo", "likelihood", C=10, gamma=8),
+            CalibratedClassifierCV(SVC(C=10, gamma=8), ensemble=False),
+        ),
+        "made 6,000 rows x 784, one-vs-one": (
+            partial(made, 10, 600, d=784, curved=True),
+            classifier("ovo", C=10),
+            SVC(C=10),
+        ),
+    }
+    table = {name: partial(run_pair, name, *parts) for name, parts in pairs.items()}
+    table["random codes"] = random_codes
+    table["one row"] = one_row
+    table["first fit"] = first_fit
+    return table
+
+
+def run_pair(name, data, ours, peer, repeat):
+    compare(name, data(), ours, peer, repeat)
+
+
+def random_codes(repeat):
+    for name in ("dense", "sparse"):
+        for k in (100, 1000):
+            draw = partial(codes.code_matrix, name, k, random_state=0)
+            seconds = min(timed(draw)[0] for _ in range(repeat))
+            print(f"| code {name!r} of {k:,} classes | {seconds:.3f} | | | | |", flush=True)
+
+
+def one_row(repeat):
+    """Wall-clock milliseconds of one predicted row, the median of 200."""
+    (X, y), _ = made(10, 100)
+    for name, clf in (
+        ("one-vs-all", classifier("ova", "hinge")),
+        ("one-vs-one", classifier("ovo")),
+    ):
+        medians = []
+        for model in (clf.fit(X, y), SVC().fit(X, y)):
+            times = []
+            for i in range(200):
+                start = time.perf_counter()
+                model.predict(X[i : i + 1])
+                times.append(1e3 * (time.perf_counter() - start))
+            medians.append(np.median(times))
+        print(f"| one row, {name}, ms | {medians[0]:.2f} | {medians[1]:.2f} | | | |", flush=True)
+
+
+FIRST = """
+import time, numpy as np
+from outcode import OutputCodeClassifier
+from outcode.machines import SVM
+y = np.arange({n}) % 3
+X = np.random.RandomState(0).randn({n}, 3) + y[:, None]
+start = time.process_time()
+OutputCodeClassifier({code!r}, SVM(dtype={dtype!r})).fit(X, y).predict(X)
+print(time.process_time() - start)
+"""
+
+
+def first_fit(repeat):
+    """CPU seconds of the first fit in a new process, with nothing compiled before."""
+    for n, code, dtype in ((60, "ovo", None), (60, "ovo", "float32"), (1200, "ova", None)):
+        with tempfile.TemporaryDirectory() as cache:
+            environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+            script = FIRST.format(n=n, code=code, dtype=dtype)
+            command = [sys.executable, "-c", script]
+            out = subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=True
+            )
+        name = f"first fit, {n:,} rows, {code}, {dtype or 'float64'}"
+        print(f"| {name} | {float(out.stdout):.2f} | | | | |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", default=os.environ.get("OUTCODE_DATA"))
+    parser.add_argument("--only", nargs="*", default=[], help="lines whose name begins so")
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    toy = clouds(3, 300)
+    for code in ("ova", "ovo"):  # compile before the clock starts
+        for dtype in ("float32", "float64"):
+            classifier(code, dtype=dtype).fit(*toy).predict(toy[0])
+    print("| work | ours, CPU s | peer | ratio | our error | peer's |\n|---|---|---|---|---|---|")
+    for name, run in rows(options.data).items():
+        if not options.only or any(name.startswith(start) for start in options.only):
+            run(options.repeat)
+
+
+if __name__ == "__main__":
+    main()

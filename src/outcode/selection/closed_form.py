@@ -1,0 +1,192 @@
+"""Least squares in closed form: leave-one-out margins of every column, for many ridge values.
+
+Column s, on the rows it uses, minimises  ridge |w|^2 + sum_i w_i (t_is - f_s(x_i))^2  with the
+constant 1 in the kernel, so  alpha = (K + 1 + ridge W^-1)^-1 t = G^-1 t.  The margin of row i under
+the column trained without it is  t_i - alpha_i / [G^-1]_ii,  and nothing is trained again.
+
+With H = W^1/2 (K + 1) W^1/2 = V diag(e) V' one eigendecomposition serves all ridge values:
+
+    alpha = W^1/2 V (e + ridge)^-1 V' W^1/2 t,    [G^-1]_ii = w_i sum_k V_ik^2 / (e_k + ridge)
+
+For a few ridge values a Cholesky factorisation of H + ridge I for each costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from outcode._checks import Array
+
+#: From this many ridge values on, one eigendecomposition costs less than their factorisations.
+FEW_RIDGES = 5
+#: Numbers in the stacked matrices of one batch of columns.
+BATCH = 2**19
+#: Eigenvalues of H + ridge I below this part of the largest of H are rounding.
+EPSILON = 1e-14
+#: Larger systems are factorised one by one.
+SMALL = 96
+
+
+@dataclass(frozen=True)
+class _Systems:
+    """Columns that are solved together: B systems of p rows, each with c columns.
+
+    ``rows``, ``root`` (B, p): the rows of each system and the square roots of their weights;
+    systems of fewer rows are filled up with rows of weight 0, which change nothing.
+    ``columns`` (B, c), ``targets`` (B, p, c).
+    """
+
+    rows: Array
+    root: Array
+    columns: Array
+    targets: Array
+
+    def scaled(self, gram: Array) -> Array:
+        """Return H = W^1/2 (K + 1) W^1/2 of every system, (B, p, p)."""
+        if self.rows.shape == (1, len(gram)):
+            H = gram[None] + 1.0
+        elif len(self.rows) == 1:
+            H = gram[np.ix_(self.rows[0], self.rows[0])][None] + 1.0
+        else:
+            H = gram[self.rows[:, :, None], self.rows[:, None, :]] + 1.0
+        if np.any(self.root != 1.0):
+            H *= self.root[:, :, None]
+            H *= self.root[:, None, :]
+        return H
+
+
+def loo_margins(gram: Array, targets: Array, ridges: Array, weight: Array) -> Array:
+    """Return the (n_ridges, n_samples, n_dichotomies) leave-one-out margins.
+
+    Parameters
+    ----------
+    gram : (n_samples, n_samples) kernel values, without the constant
+    targets : (n_samples, n_dichotomies) +1, -1, 0; where it is 0 the margin is that of the column,
+        which has not seen the row
+    ridges : (n_ridges,) positive; where H + ridge I is not positive definite the margins are NaN
+    weight : (n_samples,); a row is left out with all of its weight
+
+    Examples
+    --------
+    >>> gram, targets = np.array([[1.0, -1.0], [-1.0, 1.0]]), np.array([[-1], [1]])
+    >>> loo_margins(gram, targets, np.array([1.0]), np.ones(2)).round(3).ravel().tolist()
+    [0.0, 0.0]
+    """
+    ridges = np.asarray(ridges, dtype=np.float64)
+    dual = np.zeros((len(ridges), *targets.shape))
+    held_out = np.zeros_like(dual)
+    solve = _spectral if len(ridges) >= FEW_RIDGES else _factorised
+    for systems in _systems(targets, weight):
+        alpha, inverse = solve(systems.scaled(gram), systems, ridges)
+        real = systems.root > 0
+        left_out = systems.targets - alpha / np.where(real, inverse, 1.0)[:, :, :, None]
+        rows, columns = systems.rows[:, :, None], systems.columns[:, None, :]
+        if not real.all():
+            system, place = np.nonzero(real)
+            rows, columns = systems.rows[system, place, None], systems.columns[system]
+            alpha, left_out = alpha[:, system, place], left_out[:, system, place]
+        dual[:, rows, columns], held_out[:, rows, columns] = alpha, left_out
+    used = (targets != 0) & (weight > 0)[:, None]
+    if not used.all():
+        for k in range(len(ridges)):
+            plain = gram @ dual[k] + dual[k].sum(axis=0)
+            np.copyto(held_out[k], plain, where=~used)
+    return held_out
+
+
+def _spectral(H: Array, systems: _Systems, ridges: Array) -> tuple[Array, Array]:
+    """Return alpha (n_ridges, B, p, c) and [G^-1]_ii (n_ridges, B, p)."""
+    e, V = np.linalg.eigh(H)
+    root, (size, p, c) = systems.root[:, :, None], systems.targets.shape
+    lifted = e[:, :, None] + ridges  # (B, p, n_ridges)
+    floor = EPSILON * np.abs(e).max(axis=1)[:, None, None]
+    shrunk = 1.0 / np.where((lifted > floor).all(axis=1, keepdims=True), lifted, np.nan)
+    projected = V.transpose(0, 2, 1) @ (root * systems.targets)
+    both = (projected[:, :, None, :] * shrunk[:, :, :, None]).reshape(size, p, -1)
+    alpha = (root * (V @ both)).reshape(size, p, len(ridges), c)
+    return alpha.transpose(2, 0, 1, 3), (root**2 * ((V * V) @ shrunk)).transpose(2, 0, 1)
+
+
+def _factorised(H: Array, systems: _Systems, ridges: Array) -> tuple[Array, Array]:
+    """As :func:`_spectral`, by a factorisation for each ridge value."""
+    root = systems.root[:, :, None]
+    alpha = np.empty((len(ridges), *systems.targets.shape))
+    inverse = np.empty((len(ridges), *systems.root.shape))
+    diagonal = np.arange(H.shape[1])
+    for k, ridge in enumerate(ridges):
+        M = H.copy()
+        M[:, diagonal, diagonal] += ridge
+        if H.shape[1] <= SMALL:
+            whole = _inverses(M)
+            solved, inverse[k] = whole @ (root * systems.targets), whole[:, diagonal, diagonal]
+        else:
+            parts = [_solved(m.T, t) for m, t in zip(M, root * systems.targets, strict=True)]
+            solved = np.stack([part[0] for part in parts])
+            inverse[k] = np.stack([part[1] for part in parts])
+        alpha[k] = root * solved
+    return alpha, systems.root**2 * inverse
+
+
+def _inverses(M: Array) -> Array:
+    """Return the inverses of a stack of matrices, NaN unless all are positive definite."""
+    try:
+        np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        return np.full(M.shape, np.nan)
+    return np.linalg.inv(M)
+
+
+def _solved(M: Array, t: Array) -> tuple[Array, Array]:
+    """Return M^-1 t and the diagonal of M^-1 of a positive definite matrix.
+
+    With M = L L' the diagonal is made of the squared columns of L^-1.
+    """
+    lower, info = lapack.dpotrf(M, lower=1, clean=1)
+    if info:
+        return np.full(t.shape, np.nan), np.full(len(t), np.nan)
+    solved, _ = lapack.dpotrs(lower, t, lower=1)
+    inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
+    return solved, np.einsum("ik,ik->i", inverse.T, inverse.T)
+
+
+def _systems(targets: Array, weight: Array) -> Iterator[_Systems]:
+    """Yield all columns, those of like size together; columns that use the same rows share one."""
+    groups = sorted(_groups(targets, weight), key=lambda group: len(group[0]))
+    root = np.sqrt(weight)
+    while groups:
+        size = len(groups[-1][0])
+        c = len(groups[-1][1])
+        many = max(1, BATCH // max(size, 1) ** 2)
+        batch: list[tuple[Array, Array]] = []
+        while groups and len(batch) < many:
+            rows, columns = groups[-1]
+            if len(columns) != c or len(rows) < 0.8 * size - 2:
+                break
+            batch.append(groups.pop())
+        yield _stacked(batch, size, root, targets)
+
+
+def _groups(targets: Array, weight: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield each distinct set of rows that some columns use, and those columns."""
+    used = (targets != 0) & (weight > 0)[:, None]
+    packed = np.ascontiguousarray(np.packbits(used, axis=0).T)
+    keys: dict[bytes, list[int]] = {}
+    for s, row in enumerate(packed):
+        keys.setdefault(row.tobytes(), []).append(s)
+    for columns in keys.values():
+        yield np.flatnonzero(used[:, columns[0]]), np.array(columns)
+
+
+def _stacked(batch: list[tuple[Array, Array]], size: int, root: Array, targets: Array) -> _Systems:
+    rows = np.zeros((len(batch), size), dtype=np.intp)
+    roots = np.zeros((len(batch), size))
+    columns = np.array([columns for _, columns in batch])
+    for b, (index, _) in enumerate(batch):
+        rows[b, : len(index)] = index
+        roots[b, : len(index)] = root[index]
+    signs = targets[rows[:, :, None], columns[:, None, :]].astype(np.float64)
+    return _Systems(rows, roots, columns, signs * (roots > 0)[:, :, None])
