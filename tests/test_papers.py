@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.datasets import load_iris
 
 from outcode import papers
 from outcode.app.papers import comparison, cs02, epy08, lzcx16, ppf04
@@ -121,8 +123,30 @@ def test_the_joint_page_counts_wins():
         for data in ("tae", "wine")
     }
     page = lzcx16.report(errors)
-    assert "| OVO | 2/0/0 |" in page
+    assert "| JCL, OVO | SVM, OVO | 2/0/0 | 8/2/3 |" in page
+    assert "| JCL, ECOCone | ECOCone | 2/0/0 | 8/2/1 |" in page  # against the codes themselves
+    assert "| JCL, JECOC | JECOC | 2/0/0 | 7/2/2 |" in page
     assert "(54.64)" in page
+
+
+def test_the_joint_page_has_the_variances_of_the_folds_and_margins_beside_signs():
+    errors = {"tae": {"SVM, OVO": np.array([0.4, 0.5]), "SVM, OVO, margins": np.array([0.3, 0.4])}}
+    page = lzcx16.report(errors)
+    assert "| tae | 0.50 (0.41) +0.09 |" in page
+    assert "| tae | +10.00 |" in page
+
+
+def test_the_joint_study_decodes_signs_and_gives_svm_and_jcl_the_same_matrix():
+    listed = {method.name: method.estimator for method in lzcx16.methods(inner=2)}
+    for name in ("SVM, OVO", "JCL, JECOC"):
+        assert listed[name].estimator.decoder.outputs == "sign"
+        assert listed[name + ", margins"].estimator.decoder.outputs == "margin"
+    X, y = load_iris(return_X_y=True)
+    for code in lzcx16.LEARNED:
+        pair = [listed[f"{machine}, {code}"].estimator for machine in lzcx16.MACHINES]
+        first, second = (clone(estimator).fit(X, y).code_ for estimator in pair)
+        assert np.array_equal(first, second)
+        assert np.array_equal(clone(listed[code]).fit(X, y).code_, first)
 
 
 def test_widths_and_decoders(data_dir):
