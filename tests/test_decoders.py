@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris
 
 import oracles
-from outcode import codes, losses
+from outcode import OutputCodeClassifier, codes, losses
 from outcode.decoders import DECODERS, LossBased, LossWeighted, Training, resolve
+from outcode.machines import SVM
 
 NAMES = ("ova", "ovo", "dense", "sparse", "bch", "ordinal", "hadamard")
 
@@ -133,6 +135,30 @@ def test_loss_weights_equal_loops(code):
     )
 
 
+def test_loss_weighted_decoding_of_signs():
+    """A column with large margins counts no more than another. [LZCX16] Eq. 16"""
+    code = codes.code_matrix("ovo", 3)
+    margins = np.array([[0.1, 0.2, -50.0], [0.0, -0.3, 0.4]])
+    for loss in ("linear", "exponential"):
+        of_signs = fit(LossWeighted(loss, outputs="sign"), code)
+        assert of_signs.outputs == "sign"
+        whole = fit(LossWeighted(loss), code)
+        np.testing.assert_array_equal(of_signs.weights_, whole.weights_)
+        np.testing.assert_array_equal(of_signs.scores(margins), whole.scores(np.sign(margins)))
+        assert of_signs.best(margins).tolist() == [0, 1]
+        assert whole.best(margins)[0] == 2
+    with pytest.raises(ValueError, match="Did you mean 'sign'"):
+        fit(LossWeighted(outputs="signs"), code)
+
+
+def test_signs_decode_alike_alone_and_in_a_batch():
+    X, y = load_iris(return_X_y=True)
+    clf = OutputCodeClassifier("dense", SVM(gamma=0.5), LossWeighted(outputs="sign"))
+    clf.set_params(random_state=0).fit(X, y)
+    alone = np.concatenate([clf.predict(row[None]) for row in X])
+    assert np.array_equal(alone, clf.predict(X))
+
+
 def test_a_weight_of_two_is_a_row_twice_in_the_loss_weights():
     rng = np.random.RandomState(1)
     matrix = codes.code_matrix("ovo", 3)
@@ -191,3 +217,19 @@ def test_unknown_names_guess():
         LossWeighted("hinge").fit(Training(np.eye(2), np.arange(2), None, None, np.ones(2), None))
     with pytest.raises(ValueError, match="decoder must be a name"):
         resolve(3)
+
+
+#: decoders of pairs of classes
+PAIRWISE = ("ddag", "coupling")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [(n, c) for n in DECODERS for c in ("ova", "ovo") if c == "ovo" or n not in PAIRWISE],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_row_alone_and_in_a_batch_has_the_same_class(name, code):
+    X, y = load_iris(return_X_y=True)
+    clf = OutputCodeClassifier(code, SVM(gamma=0.5), name, random_state=0).fit(X, y)
+    alone = np.concatenate([clf.predict(row[None]) for row in X])
+    assert np.array_equal(alone, clf.predict(X))

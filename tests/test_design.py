@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import clarabel
 import numpy as np
@@ -36,6 +37,39 @@ def test_code_error_equals_loops(seed):
     labels, weight = rng.randint(k, size=m), rng.randint(1, 4, size=m)
     expected = error_by_loops(code, H, labels, weight)
     assert design.code_error(code, H, labels, weight) == pytest.approx(expected, abs=1e-14)
+
+
+def test_a_tie_of_exact_numbers_is_a_tie():
+    assert design.code_error([[1, 1, -1], [-1, -1, 1]], [[0.1, 0.2, 0.3]], [0]) == 0.5
+
+
+def coarse(rng, k=3, columns=3, m=6):
+    """Return outputs in tenths as fractions and as numbers, and labels."""
+    tenths = rng.randint(-9, 10, (m, columns))
+    exact = [[Fraction(int(t), 10) for t in row] for row in tenths]
+    return exact, tenths / 10, rng.randint(k, size=m)
+
+
+def test_code_error_equals_exact_arithmetic_on_coarse_outputs():
+    rng = np.random.RandomState(0)
+    for _ in range(300):
+        code = rng.choice([-1, 1], (3, 3))
+        exact, H, labels = coarse(rng)
+        expected = error_by_loops(code.tolist(), exact, labels, [1] * 6)
+        assert design.code_error(code, H, labels) == pytest.approx(expected, abs=1e-14)
+
+
+def test_the_exhaustive_code_breaks_no_tie_by_rounding():
+    rng = np.random.RandomState(1)
+    words = list(itertools.product([-1, 1], repeat=3))
+    for _ in range(20):
+        exact, H, labels = coarse(rng)
+        best = design.best_code_exhaustive(H, labels, n_classes=3)
+        every = itertools.product(words, repeat=3)
+        errors = [(error_by_loops(code, exact, labels, [1] * 6), code) for code in every]
+        least = min(error for error, _ in errors)
+        first = next(code for error, code in errors if error < least + 1e-12)
+        assert best.tolist() == [list(row) for row in first]
 
 
 def test_a_constant_column_guesses():

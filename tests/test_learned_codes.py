@@ -25,7 +25,8 @@ from outcode.codes.embedding import column_weights, decoded
 from outcode.codes.information import floating_search, interaction_potentials, standardised
 from outcode.codes.joint import CodeStep, discretised, repaired
 from outcode.codes.trials import Trial
-from outcode.machines import SVM
+from outcode.decoders import LossWeighted
+from outcode.machines import SVM, LeastSquares
 from outcode.parallel import single_blas
 
 
@@ -242,9 +243,46 @@ def test_growth_lowers_the_error_and_keeps_the_start(start, machine):
     for (a, b), column in zip(growth.pairs, growth.code.T[first.shape[1] :], strict=True):
         assert column[a] * column[b] == -1
     assert_sound(growth.code, 6)
-    capped = codes.NodeEmbedding(start, max_columns=first.shape[1] + 1)
+    capped = codes.NodeEmbedding(start, max_added=1)
     shorter = capped.matrix(6, X, labels, machine, 0)
     assert np.array_equal(shorter, growth.code[:, : first.shape[1] + 1])
+
+
+def test_growth_starts_from_one_vs_all_and_adds_five_columns_at_most():
+    X, labels = clusters(8, seed=1, spread=0.8)
+    growth = codes.NodeEmbedding(n_pairs=30).grow(8, X, labels, rng=0)
+    assert np.array_equal(growth.code[:, :8], codes.code_matrix("ova", 8))
+    assert growth.code.shape[1] == 13
+
+
+def test_the_weights_a_code_is_learned_with_reach_decoding():
+    X, labels = clusters(6, seed=3, spread=1.0)
+    machine = SVM(kernel="linear")
+    growth = codes.NodeEmbedding().grow(6, X, labels, machine, 0)
+    clf = OutputCodeClassifier("ecocone", machine, LossWeighted(weights="code"), random_state=0)
+    clf.fit(X, labels)
+    assert np.array_equal(clf.code_, growth.code)
+    margins = clf.margins(X)
+    assert np.array_equal(clf.predict(X), decoded(margins, growth.code, growth.weights))
+    by_hand = growth.weights * (growth.code != 0)
+    np.testing.assert_allclose(
+        clf.decoder_.weights_, by_hand / by_hand.sum(axis=1, keepdims=True), atol=1e-15
+    )
+    again = clf.with_decoder("llw").with_decoder(LossWeighted(weights="code"))
+    assert np.array_equal(again.decoder_.weights_, clf.decoder_.weights_)
+    with pytest.raises(ValueError, match="such as 'ecocone'"):
+        OutputCodeClassifier("ova", machine, LossWeighted(weights="code")).fit(X, labels)
+
+
+@pytest.mark.parametrize("code", [codes.NodeEmbedding, codes.JointCode])
+def test_a_code_learned_with_a_machine_of_its_own_is_the_same_for_other_machines(code):
+    X, labels = clusters(5, seed=3, spread=1.0)
+    svm = SVM(kernel="linear")
+    expected = codes.code_matrix(code(), 5, X, labels, machine=svm, random_state=0)
+    fixed = OutputCodeClassifier(code(machine=svm), "ls", "llw", random_state=0).fit(X, labels)
+    assert np.array_equal(fixed.code_, expected)
+    free = OutputCodeClassifier(code(), LeastSquares(gamma=9.0), random_state=0).fit(X, labels)
+    assert not np.array_equal(free.code_, expected)
 
 
 def test_weights_and_decoding_by_hand():
@@ -266,7 +304,8 @@ def random_step(seed):
     k, n_columns = rng.randint(2, 7), rng.randint(1, 9)
     votes, labels = rng.uniform(-1, 1, (40, n_columns)), rng.randint(k, size=40)
     member = np.eye(k)[:, labels]
-    step = CodeStep(member @ votes, member @ votes**2, 40, 3 * rng.rand(), rng.rand())
+    counts = member.sum(axis=1)
+    step = CodeStep(member @ votes, member @ votes**2, counts, 3 * rng.rand(), rng.rand())
     return step, votes, labels, rng.uniform(-1, 1, (k, n_columns)), rng
 
 
@@ -276,7 +315,7 @@ def test_objective_by_loops_and_its_bound(seed):
     step, votes, labels, code, rng = random_step(seed)
     k, n_columns = code.shape
     slow = sum(
-        max(0.0, 1 - code[labels[i], s] * votes[i, s]) ** 2
+        max(0.0, 1 - code[labels[i], s] * votes[i, s]) ** 2 - (1 - code[labels[i], s] ** 2)
         for i in range(40)
         for s in range(n_columns)
     ) / (40 * n_columns)
@@ -302,6 +341,27 @@ def test_the_relaxed_objective_never_increases(seed):
     assert (np.diff(path) < 0).all()
     assert path[0] == step.objective(code)
     assert path[-1] == step.objective(entries)
+
+
+def test_a_class_costs_nothing_in_a_column_that_does_not_use_it():
+    """One-vs-one on three classes that are apart: no entry that is 0 is worth filling."""
+    votes, labels = np.array([[1.0, 0.2], [1.0, -0.2]]), np.array([0, 1])
+    member = np.eye(2)[:, labels]
+    step = CodeStep(member @ votes, member @ votes**2, np.ones(2), 0.0, 0.5)
+    assert step.objective(np.zeros((2, 2))) == 0.0
+    assert step.objective(np.array([[1, 0], [0, 0]])) == 0.0  # a perfect margin
+    assert step.objective(np.array([[0, 1], [0, 0]])) == pytest.approx(0.8**2 / 4)
+
+
+def test_joint_learning_starts_from_one_vs_one_and_stays_there_with_three_classes():
+    X, labels = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    learned = codes.JointCode().matrix(3, X, labels, SVM(kernel="linear"), 0)
+    assert np.array_equal(learned, codes.code_matrix("ovo", 3))
+    X, labels = clusters(6, seed=3, spread=1.0)
+    learned = codes.JointCode().learn(6, X, labels, SVM(kernel="linear"), 0)
+    assert learned.code.shape == (6, 15)
+    assert len(learned.objectives) > 1
 
 
 def test_joint_code_gives_up_a_column_no_machine_can_learn():
@@ -406,14 +466,10 @@ def test_degenerate_rows(name, machine):
 def test_precomputed_kernels(name):
     X, labels = clusters(5, spread=1.5)
     K = rbf_kernel(X, gamma=0.2)
-    given_rows = OutputCodeClassifier(name, SVM(gamma=0.2, tol=1e-8), random_state=0)
     for machine in (SVM("precomputed", tol=1e-8), SVC(kernel="precomputed")):
         clf = OutputCodeClassifier(name, machine, random_state=0).fit(K, labels)
         assert_sound(clf.code_, 5)
         assert clf.score(K, labels) > 0.8
-    if name == "jecoc":  # it looks at margins only, not at distances
-        clf = OutputCodeClassifier(name, SVM("precomputed", tol=1e-8), random_state=0)
-        assert np.array_equal(given_rows.fit(X, labels).code_, clf.fit(K, labels).code_)
 
 
 @pytest.mark.parametrize("name", LEARNED)

@@ -1,11 +1,17 @@
 """The papers' experiments: what is put beside what, and small runs of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.datasets import load_iris
 
 from outcode import papers
 from outcode.app.papers import comparison, cs02, epy08, lzcx16, ppf04
 from outcode.app.papers.comparison import Figure, Setting, fold_errors, side_by_side
+from outcode.datasets import Dataset, load
 
 
 def record(method, fold, error, data="iris", status="ok"):
@@ -54,6 +60,50 @@ def test_the_paper_s_own_ranks_come_from_its_errors():
             assert printed == 1.91
 
 
+#: Errors of the seven methods on six data sets, in percent.
+SIX = {
+    "lenses": (41.67, 41.67, 41.67, 41.67, 28.33, 38.33, 38.33),
+    "postoperative": (31.11, 30.00, 31.11, 28.89, 31.11, 31.11, 31.11),
+    "iris": (5.33, 4.67, 5.33, 4.00, 4.67, 4.00, 5.33),
+    "tae": (41.79, 45.00, 41.71, 38.46, 41.71, 43.79, 41.71),
+    "wine": (2.25, 2.22, 2.81, 5.07, 4.48, 2.22, 2.81),
+    "new-thyroid": (5.56, 4.18, 6.04, 3.70, 4.65, 4.18, 5.11),
+}
+
+
+def test_the_test_of_ranks_is_demsars_without_a_correction_for_ties():
+    """12 N / (k (k + 1)) [sum R_j^2 - k (k + 1)^2 / 4], then Iman and Davenport's F."""
+    errors = {name: dict(zip(epy08.METHODS, row, strict=True)) for name, row in SIX.items()}
+    n, k = 6, 7
+    R = np.mean([rankdata(row) for row in SIX.values()], axis=0)
+    chi2 = 12 * n / (k * (k + 1)) * (np.sum(R**2) - k * (k + 1) ** 2 / 4)
+    F = (n - 1) * chi2 / (n * (k - 1) - chi2)
+    assert f"{F:.2f}" == "1.05"
+    assert "F_F = 1.05, p = 0.41" in epy08.report(errors)
+
+
+def test_a_run_stopped_before_the_first_set_is_finished_gives_a_page():
+    for module in (epy08, lzcx16):
+        page = module.report({}, module.QUICK)
+        assert f"0 of {len(module.QUICK)} data sets are finished; not yet: " in page
+        assert "Too few data sets are finished" in page
+
+
+def test_ctrl_c_in_the_first_set_gives_a_page(data_dir, monkeypatch):
+    stopped = SimpleNamespace(interrupted=True)
+    monkeypatch.setattr(comparison, "run", lambda *given, **named: stopped)
+    for key in ("EPY08", "LZCX16"):
+        page = papers.reproduce(key, Setting(str(data_dir), quick=True))
+        assert "data sets are finished; not yet: " in page
+
+
+def test_one_finished_set_of_joint_learning_gives_a_page():
+    errors = {"tae": {m.name: np.arange(5) / 10 for m in lzcx16.methods(inner=2)}}
+    page = lzcx16.report(errors)
+    assert "| tae | 80.00 (54.64) +25.36 |" in page
+    assert "1 of 11 data sets is finished" in page
+
+
 def test_the_tables_of_joint_learning_average_as_the_paper_says():
     """The averages of [LZCX16] Table 3 over eleven sets; the last two are misprinted there."""
     ours = np.mean([lzcx16.TABLE_3[name] for name in lzcx16.TABLE_3], axis=0)
@@ -73,8 +123,30 @@ def test_the_joint_page_counts_wins():
         for data in ("tae", "wine")
     }
     page = lzcx16.report(errors)
-    assert "| OVO | 2/0/0 |" in page
+    assert "| JCL, OVO | SVM, OVO | 2/0/0 | 8/2/3 |" in page
+    assert "| JCL, ECOCone | ECOCone | 2/0/0 | 8/2/1 |" in page  # against the codes themselves
+    assert "| JCL, JECOC | JECOC | 2/0/0 | 7/2/2 |" in page
     assert "(54.64)" in page
+
+
+def test_the_joint_page_has_the_variances_of_the_folds_and_margins_beside_signs():
+    errors = {"tae": {"SVM, OVO": np.array([0.4, 0.5]), "SVM, OVO, margins": np.array([0.3, 0.4])}}
+    page = lzcx16.report(errors)
+    assert "| tae | 0.50 (0.41) +0.09 |" in page
+    assert "| tae | +10.00 |" in page
+
+
+def test_the_joint_study_decodes_signs_and_gives_svm_and_jcl_the_same_matrix():
+    listed = {method.name: method.estimator for method in lzcx16.methods(inner=2)}
+    for name in ("SVM, OVO", "JCL, JECOC"):
+        assert listed[name].estimator.decoder.outputs == "sign"
+        assert listed[name + ", margins"].estimator.decoder.outputs == "margin"
+    X, y = load_iris(return_X_y=True)
+    for code in lzcx16.LEARNED:
+        pair = [listed[f"{machine}, {code}"].estimator for machine in lzcx16.MACHINES]
+        first, second = (clone(estimator).fit(X, y).code_ for estimator in pair)
+        assert np.array_equal(first, second)
+        assert np.array_equal(clone(listed[code]).fit(X, y).code_, first)
 
 
 def test_widths_and_decoders(data_dir):
@@ -105,8 +177,20 @@ def test_the_reduced_tables(key, data_dir, tmp_path):
     assert papers.reproduce(key, setting) == page  # nothing is run twice
 
 
-def test_small_sets_have_twenty_folds():
-    y = np.array(list("ab") * 30)
-    folds = list(ppf04._folds(y))
-    assert len(folds) == 20
-    assert sorted(np.concatenate([test for _, test in folds])) == list(range(60))
+@pytest.mark.parametrize(("n", "parts"), [(60, 20), (1999, 20), (2000, 1)])
+def test_sets_below_2000_rows_have_twenty_folds_whatever_split_a_file_names(n, parts):
+    rows = np.arange(n)
+    split = np.where(rows < n // 2, "train", "test")
+    data = Dataset("set", rows[:, None] * 1.0, np.array(["a", "b"])[rows % 2], split)
+    found = list(ppf04.splits(data, quick=False))
+    assert len(found) == parts
+    assert sum(len(part[3]) for part in found) == (n if parts == 20 else n // 2)
+
+
+def test_anneal_and_soybean_have_twenty_folds(data_dir):
+    for name in ("anneal", "soybean"):
+        data = load(name, str(data_dir))
+        assert data.split is not None
+        tested = [part[3] for part in ppf04.splits(data, quick=False)]
+        assert len(tested) == 20
+        assert sorted(np.concatenate(tested)) == sorted(data.y)

@@ -165,7 +165,14 @@ class HasGradient(Protocol):
     def gradient(self, a: Any, B: Any, coef: Array) -> Array: ...
 
 
-# --- decoders and classifiers ---
+# --- codes, decoders and classifiers ---
+
+
+@capability("weighs the columns of its code", "use code='ecocone'")
+class WeighsColumns(Protocol):
+    """A code that is learned with a weight for each of its columns."""
+
+    def weighted_matrix(self, n_classes: int, **data: Any) -> tuple[Array, Array]: ...
 
 
 @capability(

@@ -576,8 +576,9 @@ def pose(
     counted[rows] = machine.weigh(y[rows], weight[rows])
     require_classes(classes, own, counted[rows])
     some = X if len(rows) == len(y) else take(X, rows, pairwise.pairwise)
-    matrix = codes.resolve(code, len(classes), classes, some, own, machine, rng)
-    problem = Problem(source, matrix, labels, counted, classes, X, pairwise.pairwise)
+    data = classes, some, own, machine, rng
+    matrix, columns = codes.resolve_weighted(code, len(classes), *data)
+    problem = Problem(source, matrix, labels, counted, classes, X, pairwise.pairwise, columns)
     if source is not None:
         return problem
     return replace(problem, source=source_of(machine, problem, n_jobs))

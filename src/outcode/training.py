@@ -40,6 +40,7 @@ class Problem:
     classes : (n_classes,) the user's label of each row of the code
     X : the rows, for folds and for decoders that look at them; None if they are not at hand
     pairwise : whether X is a kernel matrix
+    column_weights : (n_dichotomies,) what the code says each column is worth; None: nothing
     """
 
     source: Any
@@ -49,6 +50,7 @@ class Problem:
     classes: Array
     X: Any = None
     pairwise: bool = False
+    column_weights: Array | None = None
 
     @cached_property
     def targets(self) -> Array:
@@ -132,6 +134,7 @@ class Training:
     held_out : number of folds -> margins of each sample under machines trained without its fold
     source : a function that gives the Gram store of the samples, None if there is none
     kept : held-out margins and the fold of each sample, by number of folds, once they are computed
+    column_weights : (n_dichotomies,) what the code says each column is worth; None: nothing
     """
 
     code: Array
@@ -142,6 +145,7 @@ class Training:
     held_out: Callable[[int], Array]
     source: Callable[[], Any] | None = None
     kept: HeldOut = field(default_factory=dict)
+    column_weights: Array | None = None
 
     @property
     def gram(self) -> Any:
@@ -213,6 +217,7 @@ def read(problem: Problem, machine: Any, decoder: Any, **threads: Any) -> Rule:
         held_out,
         (lambda: problem.store) if on_gram else None,
         kept,
+        problem.column_weights,
     )
     return Rule(problem.without_data(), machine, decoder.fit(training), kept)
 

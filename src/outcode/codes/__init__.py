@@ -16,7 +16,7 @@ from outcode._checks import Array, gathered
 from outcode.codes import algebraic, embedding, fixed, joint, partitions
 from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
 from outcode.codes.assignment import Similar
-from outcode.codes.common import Code, checked_matrix
+from outcode.codes.common import Code, checked_code
 from outcode.codes.embedding import Growth, NodeEmbedding
 from outcode.codes.fixed import (
     EXHAUSTIVE_LIMIT,
@@ -55,6 +55,7 @@ __all__ = [
     "bch_words",
     "code_matrix",
     "resolve",
+    "resolve_weighted",
     "row_distances",
     "separation",
     "validate",
@@ -90,7 +91,12 @@ def code_matrix(
     return resolve(code, n_classes, names, X, labels, machine, check_random_state(random_state))
 
 
-def resolve(
+def resolve(code: Any, n_classes: int, *data: Any) -> Array:
+    """Return the checked matrix alone; ``data`` as :func:`resolve_weighted` takes it."""
+    return resolve_weighted(code, n_classes, *data)[0]
+
+
+def resolve_weighted(
     code: Any,
     n_classes: int,
     class_names: Any = None,
@@ -98,7 +104,10 @@ def resolve(
     labels: Array | None = None,
     machine: Any = None,
     rng: np.random.RandomState | None = None,
-) -> Array:
-    """Return the checked matrix of ``code`` for classes already numbered 0..n_classes-1."""
+) -> tuple[Array, Array | None]:
+    """Return the checked matrix of ``code`` for classes already numbered 0..n_classes-1.
+
+    Beside it the (n_dichotomies,) weights of its columns, None for a code without.
+    """
     data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
-    return checked_matrix(code, CODES, n_classes, class_names, **data)
+    return checked_code(code, CODES, n_classes, class_names, **data)

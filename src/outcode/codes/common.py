@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 
 from outcode._checks import Array, lookup
+from outcode.capabilities import WeighsColumns, can
 from outcode.dichotomies import validate
 from outcode.saved import Saved
 
@@ -86,9 +87,23 @@ def checked_matrix(
 
     ``data`` is what :meth:`Code.matrix` takes beside the number of classes.
     """
+    return checked_code(code, table, n_classes, class_names, **data)[0]
+
+
+def checked_code(
+    code: Any,
+    table: Mapping[str, type[Code]],
+    n_classes: int,
+    class_names: Any = None,
+    **data: Any,
+) -> tuple[Array, Array | None]:
+    """Return the matrix as :func:`checked_matrix` does, and the weights of its columns, if any."""
+    weights = None
     if isinstance(code, str):
         code = lookup(table, code, "code")()
-    if hasattr(code, "matrix"):
+    if can(code, WeighsColumns):
+        code, weights = code.weighted_matrix(n_classes, **data)
+    elif hasattr(code, "matrix"):
         code = code.matrix(n_classes, **data)
     matrix = validate(code, class_names if np.shape(code)[:1] == (n_classes,) else None)
     if len(matrix) != n_classes:
@@ -96,7 +111,7 @@ def checked_matrix(
             f"The code has {len(matrix)} rows, but the data has {n_classes} classes: "
             f"give one row per class, in the order of the sorted labels."
         )
-    return matrix
+    return matrix, weights
 
 
 def check_learnable(code: Code, n_classes: int, X: Any, labels: Any) -> tuple[Any, Array]:

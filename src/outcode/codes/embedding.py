@@ -48,20 +48,21 @@ class NodeEmbedding(Code):
         sum_s w_s m_qs v_s / sum_s w_s |m_qs|,    w_s = log((1 - e_s) / e_s) / 2, at least 0,
 
     v the held-out margins cut to [-1, 1], e_s the held-out error of column s: the weights of
-    [PER08], zeros having no influence. A code is a matrix and cannot carry weights to the decoder:
-    the loss-weighted decoders ("llw", "elw") weigh each entry by the same reasoning, and go best
-    with this code.
+    [PER08], zeros having no influence. ``decoders.LossWeighted(weights="code")`` decodes the
+    margins with the same weights.
 
     Parameters
     ----------
     start : str, Code or matrix
         The code to begin with.
-    max_columns : int or None
-        Stop at this many columns; None is twice the columns of the start.
+    max_added : int
+        How many columns may be added.
     folds : int
         How many parts the rows are cut into for validation.
     n_pairs : int
         How many confused pairs are tried before growth stops.
+    machine : Machine or None
+        What the code is learned with; None is the machine of the classifier.
 
     Notes
     -----
@@ -74,17 +75,23 @@ class NodeEmbedding(Code):
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> growth = NodeEmbedding().grow(3, X, y, rng=0)
-    >>> growth.code.shape[1] == 2 + len(growth.pairs)
+    >>> growth.code.shape[1] == 3 + len(growth.pairs)
     True
     """
 
     def __init__(
-        self, start: Any = "decoc", max_columns: int | None = None, folds: int = 3, n_pairs: int = 3
+        self,
+        start: Any = "ova",
+        max_added: int = 5,
+        folds: int = 3,
+        n_pairs: int = 3,
+        machine: Any = None,
     ) -> None:
         self.start = start
-        self.max_columns = max_columns
+        self.max_added = max_added
         self.folds = folds
         self.n_pairs = n_pairs
+        self.machine = machine
 
     def matrix(
         self,
@@ -96,20 +103,25 @@ class NodeEmbedding(Code):
     ) -> Array:
         return self.grow(n_classes, X, labels, machine, rng).code
 
+    def weighted_matrix(self, n_classes: int, **data: Any) -> tuple[Array, Array]:
+        """Return the code and the weights of its columns; ``data`` as :meth:`matrix` takes it."""
+        growth = self.grow(n_classes, **data)
+        return growth.code, growth.weights
+
     def grow(
         self, n_classes: int, X: Any, labels: Any, machine: Any = None, rng: Any = None
     ) -> Growth:
         """Return the code with its column weights and the held-out errors on the way."""
         X, labels = check_learnable(self, n_classes, X, labels)
-        rng = check_random_state(rng)
+        machine, rng = machine if self.machine is None else self.machine, check_random_state(rng)
         data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
         code = checked_matrix(self.start, STARTS, n_classes, **data)
         near = partitions.Discriminant().potentials(n_classes, **data)
         trial = Trial(machine, X, labels, self.folds)
-        most = 2 * code.shape[1] if self.max_columns is None else self.max_columns
-        state, errors, pairs = _State.of(trial, code), [], []
-        errors.append(state.error)
-        while state.error > 0 and state.code.shape[1] < most:
+        state = _State.of(trial, code)
+        errors: list[float] = [state.error]
+        pairs: list[tuple[int, int]] = []
+        while state.error > 0 and len(pairs) < self.max_added:
             found = self._next(trial, state, near)
             if found is None:
                 break

@@ -46,16 +46,18 @@ class JointCode(Code):
     by the convex-concave procedure, for fixed dichotomizers. The rest is this reading of it. For
     entries relaxed to M in [-1, 1],
 
-        J(M) = 1/(n L) sum_i sum_s max(0, 1 - M_{y_i s} v_is)^2
+        J(M) = 1/(n L) sum_i sum_s [max(0, 1 - M_{y_i s} v_is)^2 - (1 - M_{y_i s}^2)]
                + separation mean_{q < r} max(0, distance - u_qr(M))^2,
         u_qr(M) = |M_q - M_r|^2 / (4 L),
 
     v_is being the margin of row i in column s, in units of the column's mean absolute margin and
     cut to [-1, 1], under machines that did not see the row (machines that fit every row would keep
-    any code as it is). The first sum asks the code to agree with the machines: it is convex in M.
-    The second asks every two codewords to differ in a share ``distance`` of the columns: u is
-    convex and enters a convex falling function phi with phi(u) + 2 distance u rising for u >= 0, so
-    that the term is (phi(u) + 2 distance u) - 2 distance u, a difference of convex functions.
+    any code as it is). The first sum asks the code to agree with the machines: it is convex in M,
+    the squared hinge loss where M = 1 or -1, and 0 where M = 0: a class costs nothing in a column
+    that does not use it. The second asks every two codewords to differ in a share ``distance`` of
+    the columns: u is convex and enters a convex falling function phi with phi(u) + 2 distance u
+    rising for u >= 0, so that the term is (phi(u) + 2 distance u) - 2 distance u, a difference of
+    convex functions.
 
     *Code step.* u is replaced by its tangent at the current M. The surrogate is convex, lies above
     J and touches it at M, so its minimiser over the box (L-BFGS-B) never increases J; repeated
@@ -78,6 +80,8 @@ class JointCode(Code):
         How often the machine is trained anew.
     folds : int
         How many parts the rows are cut into for margins of unseen rows.
+    machine : Machine or None
+        What the code is learned with; None is the machine of the classifier.
 
     Notes
     -----
@@ -90,22 +94,20 @@ class JointCode(Code):
 
     >>> X, y = np.arange(80.0)[:, None], np.arange(80) // 20
     >>> start = [[1, 1, -1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
-    >>> JointCode(start).matrix(4, X, y, rng=0)
-    array([[ 1,  1, -1],
-           [ 1, -1, -1],
-           [-1, -1, -1],
-           [-1, -1,  1]], dtype=int8)
+    >>> JointCode(start).matrix(4, X, y, rng=0)[:, 1]
+    array([ 1, -1, -1, -1], dtype=int8)
     """
 
     def __init__(
         self,
-        start: Any = "dense",
+        start: Any = "ovo",
         separation: float = 6.0,
         distance: float = 0.5,
         *,
         zero: float = 0.25,
         max_iter: int = 10,
         folds: int = 3,
+        machine: Any = None,
     ) -> None:
         self.start = start
         self.separation = separation
@@ -113,6 +115,7 @@ class JointCode(Code):
         self.zero = zero
         self.max_iter = max_iter
         self.folds = folds
+        self.machine = machine
 
     def matrix(
         self,
@@ -130,7 +133,7 @@ class JointCode(Code):
         """Return the code with the objectives on the way."""
         self._check()
         X, labels = check_learnable(self, n_classes, X, labels)
-        rng = check_random_state(rng)
+        machine, rng = machine if self.machine is None else self.machine, check_random_state(rng)
         data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
         code = checked_matrix(self.start, STARTS, n_classes, **data)
         trial = Trial(machine, X, labels, self.folds)
@@ -161,21 +164,22 @@ class JointCode(Code):
         member = (trial.labels == np.arange(len(code))[:, None]).astype(np.float64)
         with single_blas():
             sums, squares = member @ votes, member @ votes**2
-        return CodeStep(sums, squares, len(votes), self.separation, self.distance)
+        return CodeStep(sums, squares, member.sum(axis=1), self.separation, self.distance)
 
 
 @dataclass(frozen=True)
 class CodeStep:
     """The objective J of a relaxed code for fixed machines, and its convex-concave procedure.
 
-    Entries and margins lie in [-1, 1], so that no signed margin is beyond 1 and the squared hinge
-    is the square (1 - M v)^2: ``sums`` and ``squares`` (n_classes, n_columns), the class sums of v
-    and v^2, and ``n_rows`` are all that is needed of the rows.
+    Entries and margins lie in [-1, 1], so that no signed margin is beyond 1 and the loss is
+    (1 - M v)^2 - (1 - M^2) = M^2 (1 + v^2) - 2 M v: ``sums`` and ``squares`` (n_classes,
+    n_columns), the class sums of v and v^2, and ``counts``, the rows of each class, are all that is
+    needed of the rows.
     """
 
     sums: Array
     squares: Array
-    n_rows: int
+    counts: Array
     separation: float
     distance: float
 
@@ -216,9 +220,10 @@ class CodeStep:
 
     def _agreement(self, code: Array) -> tuple[float, Array]:
         """Return the loss of the machines' margins under the code, and its gradient."""
-        size = self.n_rows * code.shape[1]
-        loss = 1 + float((code * (code * self.squares - 2 * self.sums)).sum()) / size
-        return loss, 2 * (code * self.squares - self.sums) / size
+        size = self.counts.sum() * code.shape[1]
+        curvature = self.squares + self.counts[:, None]
+        loss = float((code * (code * curvature - 2 * self.sums)).sum()) / size
+        return loss, 2 * (code * curvature - self.sums) / size
 
     def _shortfall(self, apart: Array) -> Array:
         short = np.maximum(0.0, self.distance - apart)

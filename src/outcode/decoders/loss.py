@@ -18,6 +18,7 @@ from outcode.decoders.common import (
     total_loss,
 )
 from outcode.saved import reals
+from outcode.scores import settled
 from outcode.training import Training
 
 
@@ -71,24 +72,46 @@ class LossWeighted(Decoder):
 
     The accuracy is taken on the training rows of class q, a margin of 0 counting as wrong; it is 0
     where the code is 0; the weights of a class sum to one, and are equal over its columns when it
-    has no correct one (Escalera, Pujol & Radeva 2010). ``loss`` is "linear" or "exponential".
+    has no correct one (Escalera, Pujol & Radeva 2010).
+
+    Parameters
+    ----------
+    loss : "linear" or "exponential"
+    outputs : "margin", f as it is, or "sign", its sign: a column then counts alike whatever the
+        size of its margins ([LZCX16] Eq. 16 prints the sign)
+    weights : "accuracy", or "code": those the code was learned with, w_qs = w_s |m_qs|, scaled to
+        sum to one (ECOC-ONE has such)
     """
 
     saved = {**Decoder.saved, "weights_": reals("n_classes", "n_dichotomies", low=0.0)}
 
-    def __init__(self, loss: str = "linear") -> None:
+    def __init__(
+        self, loss: str = "linear", *, outputs: str = "margin", weights: str = "accuracy"
+    ) -> None:
         self.loss = loss
+        self.outputs = outputs
+        self.weights = weights
 
     def fit(self, training: Training) -> LossWeighted:
         super().fit(training)
         lookup({"linear": None, "exponential": None}, self.loss, "loss")
-        self.weights_ = column_accuracy_weights(training)
+        lookup(OUTPUTS, self.outputs, "outputs")
+        self.weights_ = lookup(WEIGHTS, self.weights, "weights")(training)
         return self
 
     def scores(self, margins: Array, X: Any = None) -> Array:
+        given = lookup(OUTPUTS, self.outputs, "outputs")(margins)
         if self.loss == "exponential":
-            return -log_total_exponential(margins, self.code_, self.weights_)
-        return -total_loss(losses.linear, margins, self.code_, self.weights_)
+            return -log_total_exponential(given, self.code_, self.weights_)
+        return -total_loss(losses.linear, given, self.code_, self.weights_)
+
+    def best(self, margins: Array, X: Any = None) -> Array:
+        """Return the class with the largest score, the first of equals.
+
+        Signs make sums of weights that are often equal, but for the order they are summed in.
+        """
+        scores = self.scores(margins, X)
+        return np.argmax(settled(scores) if self.outputs == "sign" else scores, axis=1)
 
     @available_if(_is_sum)
     def terms(self, margins: Array, X: Any = None) -> Array:
@@ -106,9 +129,31 @@ def column_accuracy_weights(training: Training) -> Array:
     code = training.code.astype(np.float64)
     right = (training.margins * code[training.labels] > 0) * training.sample_weight[:, None]
     member = np.eye(len(code))[training.labels]
-    accuracy = (member.T @ right) * (code != 0)
-    accuracy = np.where(accuracy.sum(axis=1, keepdims=True) > 0, accuracy, code != 0)
-    return accuracy / accuracy.sum(axis=1, keepdims=True)
+    return _shares((member.T @ right) * (code != 0), code)
+
+
+def learned_weights(training: Training) -> Array:
+    """Return the weights the code was learned with, for every class the columns it is in."""
+    if training.column_weights is None:
+        raise ValueError(
+            "weights='code' needs a code that is learned with weights for its columns, such as "
+            "'ecocone': use weights='accuracy' with this one."
+        )
+    return _shares(training.column_weights * (training.code != 0), training.code)
+
+
+def _shares(weights: Array, code: Array) -> Array:
+    """Scale the weights of each class to sum to one; equal over its columns if all are 0."""
+    weights = np.where(weights.sum(axis=1, keepdims=True) > 0, weights, code != 0)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+#: What is decoded, and where the weights come from.
+OUTPUTS: dict[str, Callable[[Array], Array]] = {"margin": np.asarray, "sign": np.sign}
+WEIGHTS: dict[str, Callable[[Training], Array]] = {
+    "accuracy": column_accuracy_weights,
+    "code": learned_weights,
+}
 
 
 NAMES: dict[str, Callable[[], Decoder]] = {

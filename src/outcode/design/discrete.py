@@ -11,13 +11,16 @@ from outcode.design.problem import class_indices, outputs
 
 #: best_code_exhaustive enumerates at most this many codes.
 EXHAUSTIVE_LIMIT = 2**20
+#: Scores are equal if they differ by less than this share of the sizes that are summed.
+TIE = 1e-12
 
 
 def code_error(code: Array, H: Array, labels: Array, sample_weight: Any = None) -> float:
     """Return the expected error of a code, a tie being broken by a fair draw. [CS02] Eq. 1
 
     epsilon = 1 - (1 / m) sum_i [y_i in H(x_i)] / |H(x_i)|, where H(x) are all the classes whose
-    codeword attains max_r h(x) . M_r; with weights their weighted mean.
+    codeword attains max_r h(x) . M_r, up to the rounding of these sums; with weights their weighted
+    mean.
 
     Parameters
     ----------
@@ -37,11 +40,19 @@ def code_error(code: Array, H: Array, labels: Array, sample_weight: Any = None) 
         raise ValueError(
             f"code must have a column per column of H ({H.shape[1]}), got shape {code.shape}."
         )
-    scores = H @ code.T
-    winners = scores == scores.max(axis=1, keepdims=True)
+    winners = _winners(H @ code.T, np.abs(H) @ np.abs(code).T)
     right = winners[np.arange(len(H)), labels] / winners.sum(axis=1)
     weight = row_weights(sample_weight, len(H))
     return float(1.0 - weight @ right / weight.sum())
+
+
+def _winners(scores: Array, sizes: Array) -> Array:
+    """Return which scores are the largest of their row, ``sizes`` being the sums of |h_s m_rs|.
+
+    h . M_r is a rounded sum: what is equal for exact numbers must not hang on its last bit.
+    """
+    slack = TIE * sizes.max(axis=1, keepdims=True)
+    return np.asarray(scores >= scores.max(axis=1, keepdims=True) - slack)
 
 
 def best_column(
@@ -83,7 +94,7 @@ def best_column(
     chosen = np.arange(k) < size
     value = (np.take_along_axis(gain, order, axis=1) * chosen).sum(axis=1)
     value += minus.sum() / (k - size.ravel())
-    best = int(np.argmax(value > value.max() - 1e-12 * weight.sum()))
+    best = int(np.argmax(value > value.max() - TIE * weight.sum()))
     column = np.full(k, -1, dtype=np.int8)
     column[order[best, : best + 1]] = 1
     return column
@@ -122,30 +133,30 @@ def best_code_exhaustive(
             f"one column, or continuous_code."
         )
     words = 2 * _bits(H.shape[1]) - 1
-    mass = _pattern_weights(H @ words.T, labels, k, row_weights(sample_weight, len(H)))
+    patterns, shares = _pattern_weights(H, labels, k, row_weights(sample_weight, len(H)))
+    scores, sizes = patterns @ words.T, np.abs(patterns).sum(axis=1)
     best, accuracy = np.zeros(k, dtype=np.intp), -1.0
     for start in range(0, len(words) ** k, 2**12):
         stop = min(start + 2**12, len(words) ** k)
         picks = np.stack(np.unravel_index(np.arange(start, stop), (len(words),) * k), axis=1)
-        found = _accuracies(picks, *mass)
-        if found.max() > accuracy + 1e-12:
-            best, accuracy = picks[np.argmax(found)], found.max()
+        found = _accuracies(picks, scores, sizes, shares)
+        if found.max() > accuracy + TIE:
+            best, accuracy = picks[np.argmax(found > found.max() - TIE)], found.max()
     return words[best].astype(np.int8)
 
 
-def _accuracies(picks: Array, scores: Array, weights: Array) -> Array:
+def _accuracies(picks: Array, scores: Array, sizes: Array, shares: Array) -> Array:
     """Return the accuracy of codes whose rows are ``picks`` (n_codes, n_classes) of the words."""
     total = np.zeros(len(picks))
-    for score, weight in zip(scores, weights, strict=True):
-        of_class = score[picks]
-        winners = of_class == of_class.max(axis=1, keepdims=True)
-        total += (winners @ weight) / winners.sum(axis=1)
+    for score, size, share in zip(scores, sizes, shares, strict=True):
+        winners = _winners(score[picks], np.array([[size]]))
+        total += (winners @ share) / winners.sum(axis=1)
     return total
 
 
-def _pattern_weights(scores: Array, labels: Array, k: int, weight: Array) -> tuple[Array, Array]:
-    """Return the distinct rows of ``scores`` and the share of each class among each of them."""
-    patterns, inverse = np.unique(scores, axis=0, return_inverse=True)
+def _pattern_weights(H: Array, labels: Array, k: int, weight: Array) -> tuple[Array, Array]:
+    """Return the distinct rows of H and the share of each class among each of them."""
+    patterns, inverse = np.unique(H, axis=0, return_inverse=True)
     shares = np.zeros((len(patterns), k))
     np.add.at(shares, (inverse.ravel(), labels), weight / weight.sum())
     return patterns, shares

@@ -14,7 +14,7 @@ from outcode import classifier, codes, decoders, kernels, losses, machines
 from outcode.datasets import EncodedColumn, TableEncoder
 from outcode.datasets.encoding import COLUMN_KINDS
 from outcode.datasets.topics import BUCKETS
-from outcode.decoders import coupling
+from outcode.decoders import coupling, loss
 from outcode.machines.class_kernels import CLASS_KERNELS, EXTENSIONS
 from outcode.machines.nystrom import LOSSES as NYSTROM_LOSSES
 from outcode.persistence.tree import Check, Element, Tree
@@ -228,10 +228,11 @@ PARAMETERS: dict[str, Check] = {
     "random_state": _count(0, None),
     "verbose": _given(int),
     "code": _given((codes.Code, *NUMBERS), *codes.CODES),
-    "machine": _given(machines.Machine, *machines.MACHINES),
+    "machine": _given(machines.Machine, None, *machines.MACHINES),
     "decoder": _given(decoders.Decoder, None, *decoders.DECODERS),
     "folds": _count(2, None),
     "loss": _word(*losses.LOSSES, *NYSTROM_LOSSES),
+    "outputs": _word(*loss.OUTPUTS),
     "targets": _word("smoothed", "hard"),
     "invalid": _word("renormalise", "uniform"),
     "temperature": lambda value: value is None or isinstance(value, bool | float),
@@ -244,7 +245,7 @@ PARAMETERS: dict[str, Check] = {
     "class_kernel": _word(*CLASS_KERNELS),
     "class_gamma": _number(0, None),
     "radius": _number(0, "sqrt"),
-    "weights": _given(NUMBERS, "learned", "prior"),
+    "weights": _given(NUMBERS, "learned", "prior", *loss.WEIGHTS),
     "update": _word("paper", "alternating"),
     "n_columns": _count(1, None),
     "n_draws": _count(1),

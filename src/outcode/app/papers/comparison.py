@@ -116,6 +116,21 @@ def beside(ours: float | None, paper: float | None, digits: int = 2) -> str:
     return f"{shown[0]} ({shown[1]}) {ours - paper:+.{digits}f}"
 
 
+def finished(done: Iterable[str], names: Sequence[str]) -> list[str]:
+    """Return a paragraph on the data sets that are not finished; none if all are.
+
+    >>> finished(["iris"], ["iris", "wine"])
+    ['1 of 2 data sets is finished; not yet: wine.']
+    """
+    known = set(done)
+    missing = [name for name in names if name not in known]
+    if not missing:
+        return []
+    count = len(names) - len(missing)
+    verb = "is" if count == 1 else "are"
+    return [f"{count} of {len(names)} data sets {verb} finished; not yet: {', '.join(missing)}."]
+
+
 def run_studies(studies: Iterable[Study], setting: Setting) -> list[dict[str, Any]]:
     """Run studies one after the other, or go on with them, and return their records.
 

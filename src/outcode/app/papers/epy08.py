@@ -23,6 +23,7 @@ from outcode._checks import Array
 from outcode.app.papers.comparison import (
     Figure,
     Setting,
+    finished,
     markdown,
     mean_errors,
     run_studies,
@@ -69,7 +70,7 @@ def reproduce(setting: Setting) -> str:
     names = QUICK if setting.quick else ORDER
     inner = 3 if setting.quick else 10
     studies = (_study(load(name, setting.data_dir), inner) for name in names)
-    return report(mean_errors(run_studies(studies, setting)))
+    return report(mean_errors(run_studies(studies, setting)), names)
 
 
 def _study(data: Dataset, inner: int) -> Study:
@@ -109,8 +110,8 @@ average ranks come from eleven rows of which ten are printed. SBC-prior is not i
 table: the single SVM it leaves for future work."""
 
 
-def report(errors: dict[str, dict[str, float]]) -> str:
-    """Return the page from errors by data set and method."""
+def report(errors: dict[str, dict[str, float]], names: Sequence[str] = ORDER) -> str:
+    """Return the page from errors by data set and method; of ``names`` some may be missing."""
     done = [name for name in ORDER if name in errors]
     columns = [*METHODS, "SBC-prior"]
     figures = [
@@ -118,8 +119,8 @@ def report(errors: dict[str, dict[str, float]]) -> str:
         for name in done
         for method in columns
     ]
-    parts = ["## Table 2", side_by_side(figures), NOTES, "## Ranks", ranks(errors, done)]
-    return "\n\n".join(parts)
+    parts = ["## Table 2", side_by_side(figures), *finished(done, names), NOTES]
+    return "\n\n".join([*parts, "## Ranks", ranks(errors, done)])
 
 
 def ranks(errors: dict[str, dict[str, float]], done: Sequence[str]) -> str:
@@ -141,12 +142,14 @@ def ranks(errors: dict[str, dict[str, float]], done: Sequence[str]) -> str:
         )
     ]
     head = ["method", "ours", "the paper's errors, these sets", "printed"]
-    test = friedman(ours[complete], METHODS, alpha=0.1)
+    # the paper's F_F is Demsar's, without a correction for ties
+    test = friedman(ours[complete], METHODS, alpha=0.1, tie_correction=False)
     return "\n\n".join([markdown(head, lines), test.sentence])
 
 
 def _table(errors: dict[str, dict[str, float]], done: Sequence[str]) -> Array:
-    return np.array([[errors[name].get(m, np.nan) for m in METHODS] for name in done])
+    rows = [[errors[name].get(method, np.nan) for method in METHODS] for name in done]
+    return np.array(rows).reshape(-1, len(METHODS))
 
 
 def _printed(name: str, method: str) -> float | None:
