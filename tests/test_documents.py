@@ -26,6 +26,7 @@ DOCUMENTS = [
             "models",
             "sbc",
             "study",
+            "weston-watkins",
         )
     ),
 ]

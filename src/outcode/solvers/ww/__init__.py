@@ -39,6 +39,8 @@ BURST = 2
 SHRINK, SMALL = 1 / 2, 600
 #: Rounds in which the violation of all samples may fail to fall before giving up.
 PATIENCE = 10
+#: A square is solved to this share of the tolerance: what rounding adds stays below the rest.
+INNER = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +111,7 @@ def solve(
     n_iter, stalled, psi = 0, 0, problem.psi()
     while psi.max() > tol and n_iter < max_iter and stalled < PATIENCE:
         index = _working_set(gram, problem, psi, tol)
-        steps, solved = _work(gram, problem, index, tol / 2, max_iter - n_iter, n_jobs)
+        steps, solved = _work(gram, problem, index, INNER * tol, max_iter - n_iter, n_jobs)
         n_iter, psi = n_iter + steps, problem.psi()
         if solved and psi[index].max() > tol:  # the kernel values are coarse: look again
             stalled += 1
