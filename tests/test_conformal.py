@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_classification
 
-from outcode import SPOC, OutputCodeClassifier, conformal, load, save
+from outcode import SPOC, OutputCodeClassifier, conformal, load, save, selection
 from outcode.conformal import METHODS, Calibration
 
 SPLITS = 1000
@@ -149,6 +149,15 @@ def test_leave_one_out_margins_need_no_folds(iris):
         assert alone.margins(X[i : i + 1])[0, used] == pytest.approx(margins[i, used], abs=1e-6)
     assert np.array_equal(calibration.values, clf.rule_.scores(margins))
     assert clf.predict_set(X, 0.9, "rank").any(axis=1).all()
+
+
+def test_the_tuned_classifier_has_sets_and_reasons(iris):
+    X, y = iris
+    search = selection.OutputCodeClassifierCV(machines="ls", kernels="rbf").fit(X[::2], y[::2])
+    sets = search.predict_set(X[1::2], 0.9, per_class=True)
+    assert np.array_equal(sets, search.best_estimator_.predict_set(X[1::2], 0.9, per_class=True))
+    assert conformal.summary(sets, y[1::2]).coverage > 0.85
+    assert search.explain(X[0]).predicted == search.predict(X[:1])[0]
 
 
 def test_split_uses_the_rows_given(iris):

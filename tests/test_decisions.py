@@ -174,7 +174,7 @@ def test_any_classifier_with_rows_of_its_own(hard):
 
 def test_scores_allow_the_margin_alone(hard):
     X, y = hard
-    plain = OutputCodeClassifier("ova", "ls", "hinge").fit(X[:300], y[:300])
+    plain = OutputCodeClassifier("ova", "svm", "hinge").fit(X[:300], y[:300])
     with pytest.raises(ValueError, match=r"conformal\.split"):
         decisions.abstaining(plain, 0.2)
     plain = conformal.split(plain, X[300:900], y[300:900])

@@ -27,6 +27,7 @@ DOCUMENTS = [
             "sbc",
             "study",
             "tuned",
+            "weston-watkins",
         )
     ),
 ]

@@ -193,6 +193,16 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         """Return the (n_samples, n_classes) probabilities; their largest is what predict says."""
         return np.asarray(self._fitted().predict_proba(self._check_rows(X)))
 
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, method: Any = "lac", **options: Any
+    ) -> Array:
+        """Return the classes each row may belong to, as the best estimator does."""
+        return np.asarray(self._fitted().predict_set(X, coverage, method, **options))
+
+    def explain(self, x: Any) -> Any:
+        """Return why one row is given its class, as the best estimator does."""
+        return self._fitted().explain(x)
+
     def _check_square(self, X: Any) -> None:
         if self._pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(

@@ -39,6 +39,8 @@ BURST = 2
 SHRINK, SMALL = 1 / 2, 600
 #: Rounds in which the violation of all samples may fail to fall before giving up.
 PATIENCE = 10
+#: A square is solved to this share of the tolerance: what rounding adds stays below the rest.
+INNER = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,10 @@ class Solution(Certificate):
 
 @dataclass
 class Problem:
-    """One problem: alpha and G as they stand, (n_classes, n); labels and box (n,)."""
+    """One problem: alpha and G as they stand, (n_classes, n); labels and box (n,).
+
+    alpha of a sample's own class is no variable: it is held at the box, where it never violates.
+    """
 
     alpha: Array
     G: Array
@@ -100,13 +105,13 @@ def solve(
     tol : largest violation, in units of the required lead 1
     start : tau and K tau, (n, n_classes) each, of a similar problem to start from
     """
-    zero = np.zeros((n_classes, len(labels)))
-    problem = Problem(zero, zero.copy(), labels.astype(np.int64), box, shift)
+    G, labels = np.zeros((n_classes, len(labels))), labels.astype(np.int64)
+    problem = Problem(_held(G.copy(), labels, box), G, labels, box, shift)
     _begin(gram, problem, start, n_jobs)
     n_iter, stalled, psi = 0, 0, problem.psi()
     while psi.max() > tol and n_iter < max_iter and stalled < PATIENCE:
         index = _working_set(gram, problem, psi, tol)
-        steps, solved = _work(gram, problem, index, tol / 2, max_iter - n_iter, n_jobs)
+        steps, solved = _work(gram, problem, index, INNER * tol, max_iter - n_iter, n_jobs)
         n_iter, psi = n_iter + steps, problem.psi()
         if solved and psi[index].max() > tol:  # the kernel values are coarse: look again
             stalled += 1
@@ -118,8 +123,7 @@ def _begin(
 ) -> None:
     if start is not None:
         before, product = start
-        alpha = np.clip(-before.T, 0.0, problem.box)
-        alpha[problem.labels, np.arange(len(problem.labels))] = 0.0
+        alpha = _held(np.clip(-before.T, 0.0, problem.box), problem.labels, problem.box)
         problem.G += product.T
         change = as_tau(alpha, problem.labels) - before.T
         _add(gram, problem, np.arange(len(problem.labels)), change, n_jobs)
@@ -128,9 +132,16 @@ def _begin(
 
 def as_tau(alpha: Array, labels: Array) -> Array:
     """Return tau_ir = -alpha_ir, and their sum for the sample's own class, (n_classes, n)."""
-    tau = -alpha + 0.0  # no -0
-    tau[labels, np.arange(len(labels))] = alpha.sum(axis=0)
+    tau, rows = -alpha + 0.0, np.arange(len(labels))  # no -0
+    tau[labels, rows] = 0.0
+    tau[labels, rows] = -tau.sum(axis=0)
     return tau
+
+
+def _held(alpha: Array, labels: Array, box: Array) -> Array:
+    """Return alpha with that of every sample's own class at its box."""
+    alpha[labels, np.arange(len(labels))] = box
+    return alpha
 
 
 def _working_set(gram: Store, problem: Problem, psi: Array, tol: float) -> Array:
@@ -203,7 +214,7 @@ def _certify(problem: Problem, n_iter: int, violation: float, tol: float) -> Sol
     lack = np.maximum(0.0, 1.0 - problem.G[own, rows] + problem.G)
     lack[own, rows] = 0.0
     primal = 0.5 * norm + float(problem.box @ lack.sum(axis=0))
-    dual = float(problem.alpha.sum()) - 0.5 * norm
+    dual = float(tau[own, rows].sum()) - 0.5 * norm
     return Solution(
         tau=np.ascontiguousarray(tau.T),
         scores=np.ascontiguousarray(problem.G.T),
