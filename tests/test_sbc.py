@@ -137,7 +137,7 @@ def test_single_is_ecoc_on_one_versus_all_but_for_the_decoder():
     np.testing.assert_allclose(many.margins(X), one.decision_function(X), atol=1e-6)
 
 
-def test_kessler_construction():
+def test_rows_in_blocks_are_one_vs_all_with_a_shared_bias():
     X, y = data(50)
     X = X - X.mean(axis=0)
     clf = SingleBinaryClassifier("identity", "linear", class_kernel="linear", tol=1e-9).fit(X, y)
@@ -365,12 +365,24 @@ def test_algorithm_2_step_by_step():
         path.append(2 * np.abs(A).sum() - A @ np.kron(K, K_M) @ A)
         new = mu + np.array([A @ np.kron(K, B) @ A for B in basis])
         new *= min(1.0, radius / new.sum())
-        if np.linalg.norm(new - mu) <= 0.001 * np.linalg.norm(mu):
-            break
+        small = np.linalg.norm(new - mu) <= 0.001 * np.linalg.norm(mu)
         mu = new
+        if small:
+            break
+    duals, _ = explicit(K, np.tensordot(mu, basis, axes=1), target, 1.0)
+    np.testing.assert_allclose(clf.machine_.copy_coef_, duals, atol=1e-4)  # of the last weights
     np.testing.assert_allclose(clf.kernel_weights_, mu, rtol=1e-5)
-    np.testing.assert_allclose(clf.objective_path_, path, rtol=1e-6)
-    assert clf.n_updates_ == len(path) - 1
+    np.testing.assert_allclose(clf.objective_path_[:-1], path, rtol=1e-6)
+    assert clf.n_updates_ == len(path)
+
+
+def test_many_updates_end_by_the_rule_and_not_by_a_limit():
+    X, y = data(60, 4)
+    clf = SingleBinaryClassifier("kernel", gamma=GAMMA, C=0.02).fit(X, y)
+    assert clf.n_updates_ > 50
+    few = SingleBinaryClassifier("kernel", gamma=GAMMA, C=0.02, max_updates=3)
+    with pytest.warns(ConvergenceWarning, match=r"stopped early after 3 updates"):
+        few.fit(X, y)
 
 
 def minimum_over_weights(K, basis, target, C, radius):
