@@ -19,6 +19,7 @@ from outcode._checks import gathered, lookup
 from outcode.machines import crammer_singer, joint, kessler, least_squares, single_binary, svm
 from outcode.machines.bank import Bank
 from outcode.machines.common import Machine
+from outcode.machines.concatenated import Concatenated
 from outcode.machines.crammer_singer import CrammerSinger
 from outcode.machines.joint import Joint
 from outcode.machines.kernel import KernelMachine
@@ -32,6 +33,7 @@ __all__ = [
     "MACHINES",
     "SVM",
     "Bank",
+    "Concatenated",
     "CrammerSinger",
     "Joint",
     "KernelMachine",
