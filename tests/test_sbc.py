@@ -44,6 +44,14 @@ def explicit(K_x, K_M, targets, C, weight=None):
     return duals.reshape(targets.shape), float(svc.intercept_[0])
 
 
+def violation(s, K_x, K_M, targets, C):
+    """The most two signed duals could gain by moving against each other, from all copies."""
+    g = (np.kron(K_x, K_M) @ s.ravel()).reshape(s.shape) - targets
+    up = -g[s < np.where(targets > 0, C, 0.0)]
+    down = g[s > np.where(targets > 0, 0.0, -C)]
+    return up.max() + down.max()
+
+
 def one_vs_rest(y, n_classes):
     return np.where(np.arange(n_classes) == y[:, None], 1, -1)
 
@@ -72,8 +80,10 @@ def test_equals_libsvm_on_the_explicit_kernel(name, C):
     clf = SingleBinaryClassifier(EXTENSIONS[name], gamma=GAMMA, C=C, tol=1e-9).fit(X, y)
     K, K_M, targets = rbf_kernel(X, gamma=GAMMA), clf.class_kernel_, one_vs_rest(y, 4)
     duals, bias = explicit(K, K_M, targets, C)
-    # LIBSVM keeps its kernel in float32: ours must be as near to it as that allows, and no worse
-    np.testing.assert_allclose(clf.dual_coef_, duals, atol=3e-5 * C)
+    # LIBSVM keeps its kernel in float32 and violates the optimality conditions by up to 4e-5: ours
+    # must be as near to it as that allows, and optimal on the explicit kernel in float64
+    assert violation(clf.dual_coef_, K, K_M, targets, C) < 1e-8
+    np.testing.assert_allclose(clf.dual_coef_, duals, atol=1e-4 * C)
     assert clf.bias_ == pytest.approx(bias, abs=1e-5)
     expected = rbf_kernel(Z, X, gamma=GAMMA) @ duals @ K_M + bias
     np.testing.assert_allclose(clf.decision_function(Z), expected, atol=1e-4)
