@@ -143,3 +143,11 @@ def test_nearly_all_columns_of_a_dense_code_differ():
     found = diagnose(code)
     assert code.shape == (13, 4000)
     assert found.repeated_columns == found.complementary_columns == 0
+
+
+@pytest.mark.parametrize("k", [3, 4, 5])
+def test_bch_on_three_to_five_classes_is_the_exhaustive_code(k):
+    found = [codes.code_matrix(name, k, random_state=0) for name in ("bch", "exhaustive")]
+    columns = [{tuple((column * column[0]).tolist()) for column in code.T} for code in found]
+    assert columns[0] == columns[1]
+    assert found[0].shape == found[1].shape

@@ -6,13 +6,14 @@ import clarabel
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from outcode import OutputCodeClassifier, SingleBinaryClassifier
-from outcode.machines import MACHINES
-from outcode.machines.kessler import Kessler
+from outcode.machines import MACHINES, SVM, Concatenated, Kessler
+from outcode.persistence import ModelError, save
 
 
 def data(n=40, n_classes=4, seed=0):
@@ -129,3 +130,52 @@ def test_it_is_found_by_name_asks_for_a_column_per_class_and_says_when_it_stops_
         OutputCodeClassifier("ovo", "kessler").fit(X, y)
     with pytest.warns(ConvergenceWarning, match="stopped early"):
         OutputCodeClassifier("ova", Kessler(max_iter=1, C=100)).fit(X, y)
+
+
+# --- rows with an extension behind them ---
+
+
+def concatenated(X, M):
+    """(x_i, M_r) for every row and column, row by row."""
+    return np.array([np.r_[x, extension] for x in X for extension in M])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize("extension", ["identity", "single", "matrix"])
+@pytest.mark.filterwarnings("ignore:Solver terminated early")  # LIBSVM, on its float32 kernel
+def test_concatenation_equals_svc_on_concatenated_rows(kernel, extension):
+    (X, y), (Z, _) = data(40, 4), data(15, 4, seed=1)
+    matrices = {"identity": np.eye(4), "single": np.arange(1.0, 5.0)[:, None]}
+    M = matrices.get(extension, np.random.RandomState(0).randn(4, 2))
+    given = extension if extension in matrices else M
+    shape = {"kernel": kernel, "gamma": 0.3, "degree": 2, "coef0": 1.0, "C": 0.5}
+    machine = Concatenated(SVM(**shape, bias="free", tol=1e-9), given)
+    clf = OutputCodeClassifier("ova", machine, "linear").fit(X, y)
+    targets = np.where(np.arange(4) == y[:, None], 1, -1)
+    svc = SVC(**shape, tol=1e-6, max_iter=300_000).fit(concatenated(X, M), targets.ravel())
+    expected = svc.decision_function(concatenated(Z, M)).reshape(-1, 4)
+    np.testing.assert_allclose(clf.margins(Z), expected, atol=5e-5)
+    sparse_rows = clf.margins(Z), clf.fit(sparse.csr_matrix(X), y).margins(sparse.csr_matrix(Z))
+    np.testing.assert_allclose(*sparse_rows, atol=1e-6)
+
+
+def test_the_gaussian_kernel_of_concatenated_rows_is_the_product():
+    X, y = data(40, 4)
+    machine = Concatenated(SVM(gamma=0.3, bias="free", tol=1e-9))
+    copies = OutputCodeClassifier("ova", machine, "linear").fit(X, y)
+    product = SingleBinaryClassifier("identity", gamma=0.3, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(copies.margins(X), product.margins(X), atol=1e-5)
+
+
+def test_concatenated_rows_held_out_weighted_and_not_saved(tmp_path):
+    X, y = data(40, 3)
+    machine = Concatenated(SVM(gamma=0.3, tol=1e-9, class_weight="balanced"))
+    clf = OutputCodeClassifier("ova", machine, "likelihood", random_state=0).fit(X, y)
+    with pytest.raises(ModelError, match="Concatenated cannot be written"):
+        save(clf, tmp_path / "model.oc")
+    fold = np.arange(40) % 2
+    held_out = clf.machine_.held_out_margins(X, clf.code_[y], fold)
+    refit = clone(machine).fit(X[fold == 1], clf.code_[y][fold == 1])
+    np.testing.assert_allclose(held_out[fold == 0], refit.margins(X[fold == 0]), atol=1e-9)
+    with pytest.raises(ValueError, match="no rows to put an extension behind"):
+        OutputCodeClassifier("ova", Concatenated(SVM("precomputed"))).fit(X @ X.T, y)

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn import metrics as theirs
-from sklearn.datasets import load_iris
-from sklearn.dummy import DummyClassifier
-from sklearn.naive_bayes import GaussianNB
 
-from outcode import metrics, report, study
-from outcode.app import terminal
-
-
-def documented(name):
-    """What the block of docs/adding.md that makes it calls by this name."""
-    text = (Path(__file__).parents[1] / "docs" / "adding.md").read_text()
-    (block,) = (b for b in re.findall(r"```python\n(.*?)```", text, re.S) if f"\n{name} = " in b)
-    namespace = {"__name__": __name__}
-    exec(block, namespace)
-    return namespace[name]
+from outcode import metrics
 
 
 @pytest.fixture(params=range(5))
@@ -89,33 +73,3 @@ def test_certainty_falls_in_the_last_bin():
     found = metrics.reliability(np.array([0, 1]), np.array([[1.0, 0.0], [1.0, 0.0]]))
     assert found.count.tolist() == [0] * 14 + [2]
     assert found.calibration_error == 0.5
-
-
-def test_a_metric_in_the_table_is_measured_ranked_by_and_shown(monkeypatch):
-    added = documented("METRIC")
-    monkeypatch.setitem(metrics.METRICS, added.key, added)
-    monkeypatch.setitem(metrics.MEASURES, added.key, added)
-    methods = [
-        study.Method("guess", DummyClassifier(strategy="uniform", random_state=0)),
-        study.Method("nb", GaussianNB()),
-    ]
-    data = study.from_arrays("iris", *load_iris(return_X_y=True))
-    plan = study.Study(data, methods, folds=4, measure="top_two", baselines=False)
-    views = []
-    with study.Store(":memory:") as store:
-        study.run(plan, store, n_jobs=0, on_record=lambda record, view: views.append(view))
-        meta, records = store.meta(), store.records()
-    assert all(0 <= record["metrics"]["top_two"] <= 1 for record in records)
-    assert views[-1].best.method == "nb"  # higher is better
-    board = terminal.Leaderboard(["guess", "nb"], len(records), "top_two")
-    board.take(records)
-    assert "top two" in board.table()[0]
-    assert board.best() == "nb"
-    summary = report.summarise(meta, records)
-    rows = summary["sections"]["leaderboard"]["data"]["tables"][0]["rows"]
-    assert [row["method"] for row in rows] == ["nb", "guess"]
-    answer = summary["sections"]["answer"]["data"]
-    assert answer["best"] == "nb"
-    assert "highest top two" in answer["headline"]
-    assert "top two" in report.render(summary)
-    assert "top_two,top_two_low,top_two_high" in report.leaderboard_csv(summary)

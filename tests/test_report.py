@@ -18,7 +18,6 @@ from fake_records import METHODS, study
 from outcode import dichotomies, metrics, report, results, statistics
 from outcode.app.report import page, probabilities, text
 from outcode.words import percent
-from test_metrics import documented
 
 SECTIONS = list(report.SECTIONS)
 
@@ -116,12 +115,6 @@ def test_several_data_sets_are_ranked_by_their_means():
     test = statistics.wilcoxon(wide[names], names, control=names[0])
     assert [p["p_holm"] for p in found["against_best"]] == [p.p_holm for p in test.pairs]
     assert "average rank" in section(report.summarise(meta, records), "answer")["headline"]
-
-
-def test_a_test_in_the_table_is_run_and_told(monkeypatch):
-    monkeypatch.setattr(statistics, "TESTS", (*statistics.TESTS, documented("TEST")))
-    summary = report.summarise(*study(4, datasets=("a", "b", "c"), broken=False))
-    assert "agree on the order with W = " in report.render(summary)
 
 
 def level_study(losses, seconds):

@@ -115,19 +115,19 @@ def test_rows_are_added_and_forgotten(data):
     X, labels = data
     machine = Nystrom(60, loss="least_squares").fit(X[:2000], CODE[labels[:2000]])
     before = machine.margins(X)
-    machine.update(X[2000:], CODE[labels[2000:]], add=True)
+    machine.update_rows(X[2000:], CODE[labels[2000:]], add=True)
     whole = machine._arrays(X, CODE[labels], None, 1)
     coef = machine._trained(whole, machine._collect(whole)).coef
     np.testing.assert_allclose(machine.margins(X), machine.features_.margins(X, coef), atol=1e-8)
     assert np.abs(machine.margins(X) - before).max() > 1e-3
-    machine.update(X[2000:], CODE[labels[2000:]], add=False)
+    machine.update_rows(X[2000:], CODE[labels[2000:]], add=False)
     np.testing.assert_allclose(machine.margins(X), before, atol=1e-8)
     with pytest.raises(ValueError, match="forgotten"):
-        machine.update(np.vstack([X, X]), CODE[np.tile(labels, 2)], add=False)
+        machine.update_rows(np.vstack([X, X]), CODE[np.tile(labels, 2)], add=False)
     with pytest.raises(ValueError, match="not there in training"):
-        machine.update(X[:1], -np.ones((1, 5), dtype=np.int8), add=True)
+        machine.update_rows(X[:1], -np.ones((1, 5), dtype=np.int8), add=True)
     with pytest.raises(AttributeError, match="update"):
-        Nystrom(60).fit(X, CODE[labels]).update(X, CODE[labels], add=True)
+        Nystrom(60).fit(X, CODE[labels]).update_rows(X, CODE[labels], add=True)
 
 
 # --- files ---

@@ -235,7 +235,7 @@ def test_meta_describes_the_study():
     (data,) = meta["datasets"]
     assert data["n_rows"] == 150
     assert data["n_columns"] == 4
-    assert data["n_features"] == 5  # one marks the missing cell
+    assert data["n_features"] == 4  # one missing cell informs of nothing: no indicator
     assert data["missing"] == 1
     assert data["classes"] == ["0", "1", "2"]
     assert data["counts"] == [50, 50, 50]

@@ -58,7 +58,7 @@ class TrainsOnBlocks(Protocol):
 class Updates(Protocol):
     """Adds rows to what was learned, or subtracts them."""
 
-    def update(self, X: Any, targets: Any, sample_weight: Any = None, *, add: bool) -> Any: ...
+    def update_rows(self, X: Any, targets: Any, sample_weight: Any = None, *, add: bool) -> Any: ...
 
 
 @capability("gives margins of held-out rows", "define held_out_margins()")

@@ -168,7 +168,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
                 f"Class {y[~known].tolist()[0]!r} was not there in the first training: fit again."
             )
         targets = self.code_[np.searchsorted(self.classes_, y)]
-        self.machine_.update(rows, targets, sample_weight, add=add)
+        self.machine_.update_rows(rows, targets, sample_weight, add=add)
         return self
 
     def margins(self, X: Any) -> Array:

@@ -35,7 +35,7 @@ class BCH(Code):
     enough codewords is built; n_classes of its codewords are chosen far apart and ``n_columns``
     of its N positions kept, several times, and the choice with the largest minimum row distance
     wins. ``n_columns=None`` takes 3k, as [PPF04] section V. Up to five classes there are
-    no more than 3k different columns at all: those are taken.
+    no more than 3k different columns at all: those are taken, which is the exhaustive code.
     """
 
     def __init__(self, n_columns: int | None = None, n_draws: int = 100) -> None:

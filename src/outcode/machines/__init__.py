@@ -16,12 +16,14 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import InputTags, get_tags
 
 from outcode._checks import gathered, lookup
-from outcode.machines import crammer_singer, joint, least_squares, single_binary, svm
+from outcode.machines import crammer_singer, joint, kessler, least_squares, single_binary, svm
 from outcode.machines.bank import Bank
 from outcode.machines.common import Machine
+from outcode.machines.concatenated import Concatenated
 from outcode.machines.crammer_singer import CrammerSinger
 from outcode.machines.joint import Joint
 from outcode.machines.kernel import KernelMachine
+from outcode.machines.kessler import Kessler
 from outcode.machines.least_squares import LeastSquares
 from outcode.machines.nystrom import Nystrom
 from outcode.machines.single_binary import SingleBinary
@@ -32,9 +34,11 @@ __all__ = [
     "MACHINES",
     "SVM",
     "Bank",
+    "Concatenated",
     "CrammerSinger",
     "Joint",
     "KernelMachine",
+    "Kessler",
     "LeastSquares",
     "Machine",
     "Nystrom",
@@ -50,6 +54,7 @@ MACHINES: dict[str, type[Machine]] = {
     **joint.NAMES,
     **crammer_singer.NAMES,
     **single_binary.NAMES,
+    **kessler.NAMES,
     **gathered(__name__, __path__),
 }
 

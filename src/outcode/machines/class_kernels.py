@@ -37,7 +37,7 @@ def gaussian_classes(M: Array, gamma: float) -> Array:
 
 
 def linear_classes(M: Array, gamma: float) -> Array:
-    """K_M(r, s) = M_r . M_s: copy r is x (x) M_r; with M = I Kessler's construction."""
+    """K_M(r, s) = M_r . M_s: copy r is x (x) M_r; with M = I one-vs-all of one shared bias."""
     product: Array = M @ M.T
     return product
 

@@ -394,7 +394,9 @@ class Nystrom(Machine):
         return self.features_.margins(sample.X, found.coef)
 
     @available_if(_learns_from_sums)
-    def update(self, X: Any, targets: Array, sample_weight: Any = None, *, add: bool) -> Nystrom:
+    def update_rows(
+        self, X: Any, targets: Array, sample_weight: Any = None, *, add: bool
+    ) -> Nystrom:
         """Learn more rows (``add``), or forget rows learned before, and solve again.
 
         The landmarks stay. Only least squares learns from statistics alone.

@@ -58,7 +58,7 @@ class SingleBinaryParameters(KernelParameters, ExtensionParameter):
     tol: float = field(default=1e-3, kw_only=True)
     kernel_tol: float = field(default=1e-3, kw_only=True)
     max_iter: int = field(default=10_000_000, kw_only=True)
-    max_updates: int = field(default=50, kw_only=True)
+    max_updates: int = field(default=1000, kw_only=True)
 
 
 class SingleBinary(SingleBinaryParameters, KernelMachine):

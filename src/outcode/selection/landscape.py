@@ -17,6 +17,7 @@ import numpy as np
 
 from outcode import decoders, kernels
 from outcode._checks import Array
+from outcode.capabilities import HasProbabilities, can
 from outcode.decoders.shared import calibrate, scored
 from outcode.selection.closed_form import loo_margins
 
@@ -173,7 +174,7 @@ class Landscape:
         decoder = decoders.resolve(name).fit(given)
         right = decoder.best(margins, self.X) == self.labels
         row_loss = np.full(len(self), np.nan)
-        if hasattr(decoder, "proba"):
+        if can(decoder, HasProbabilities):
             row_loss = -np.log(np.maximum(decoder.proba(margins, self.X)[rows, self.labels], 1e-15))
         return replace(
             trial,

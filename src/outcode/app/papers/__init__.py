@@ -14,7 +14,7 @@ from outcode.app.papers.comparison import Setting
 PAPERS = {
     "PPF04": "Passerini, Pontil, Frasconi 2004: four decoders, and the bound against the width",
     "LZ05": "Liu, Zheng 2005, Table I and Fig. 2: which machine to trust",
-    "CS02": "Crammer, Singer 2002, section 7: one kernel machine for all classes",
+    "CS02": "Crammer, Singer 2002, section 6.2, Fig. 5: one kernel machine for all classes",
     "LZCX16": "Liu, Zhang, Chen, Xue 2016, Tables 2 and 3: machines learned together",
     "EPY08": "El-Yaniv, Pechyony, Yom-Tov 2008, Table 2: all classes in one binary problem",
 }

@@ -346,7 +346,8 @@ def learn_kernel(
                limits of a solve and of the weights
     Output     weights, class kernel, machine, g_d after every solve, relative gap to the minimum
     Algorithm  [EPY08] Algorithm 2 from mu_0 = radius / n; gradients by :func:`basis_norms`
-    Stopping   "paper": |mu_old - mu_new| <= kernel_tol |mu_old| (section 5); "alternating": the
+    Stopping   "paper": |mu_old - mu_new| <= kernel_tol |mu_old| (section 5), and mu_new is taken,
+               its machine solved once more; "alternating": the
                relative gap to the minimum is at most kernel_tol; or max_updates updates, or (when
                v is large, the paper's step may alternate between two points) PATIENCE of them
                without a smaller change: then the best weights met are taken
@@ -356,21 +357,23 @@ def learn_kernel(
     path: list[float] = []
     tried: list[Array] = []
     lefts: list[float] = []
-    n_iter = 0
+    n_iter, done = 0, False
     while True:
         learned = fixed_kernel(problem, basis, mu, limits)
         n_iter += learned.n_iter
         path.append(learned.path[0])
         tried.append(mu)
-        if _stalls(lefts, limits.max_updates, update):
+        if done or _stalls(lefts, limits.max_updates, update):
             break
         new = step(mu, basis_norms(problem, basis), radius)
         change = float(np.linalg.norm(new - mu) / np.linalg.norm(mu))
         lefts.append(change if update == "paper" else learned.gap)
         report.advance()
-        if lefts[-1] <= limits.kernel_tol:
+        done = lefts[-1] <= limits.kernel_tol
+        if done and update == "alternating":
             break
-        mu = tried[int(np.argmin(path))] if _stalls(lefts, limits.max_updates, update) else new
+        stalls = not done and _stalls(lefts, limits.max_updates, update)
+        mu = tried[int(np.argmin(path))] if stalls else new
     return replace(learned, path=np.array(path), left=lefts[-1], n_iter=n_iter)
 
 
