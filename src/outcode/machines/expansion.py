@@ -79,10 +79,10 @@ class Expansion(Machine):
         check_is_fitted(self, "bias_")
         if self.kernel_.given:
             return self.margins_gram(X)
-        return self.ready_margins(self.kernel_.prepare(as_rows(X), self.origin_))
+        return settled(self.ready_margins(self.kernel_.prepare(as_rows(X), self.origin_)))
 
     def ready_margins(self, rows: kernels.Rows) -> Array:
-        """Return the margins of rows made ready for the kernel."""
+        """Return the margins of rows made ready for the kernel, as they come out of the sums."""
         out = np.empty((len(rows), len(self.bias_)))
 
         def block(cut: slice) -> None:
@@ -129,7 +129,7 @@ class Expansion(Machine):
                 f"{self.n_train_} rows: give kernel values against every training row."
             )
         with single_blas():
-            return self._combine(cross[:, self.pooled_])
+            return settled(np.ascontiguousarray(self._combine(cross[:, self.pooled_])))
 
     def expand(self, gram: grams.Gram, targets: Array) -> None:
         """Keep what prediction needs of the Gram store: the kernel and the support rows."""
@@ -179,11 +179,11 @@ class Expansion(Machine):
 
     def _combine(self, cross: Array) -> Array:
         if len(self.groups_) == 1 and self.groups_[0].coef.shape[1] == len(self.bias_):
-            return settled(cross @ self.groups_[0].coef + self.bias_)
+            return cross @ self.groups_[0].coef + self.bias_
         margins = np.tile(self.bias_[:, None], (1, len(cross)))  # one column after the other
         for group in self.groups_:
             margins[group.columns] += group.coef.T @ cross[:, group.start : group.stop].T
-        return settled(margins.T)
+        return margins.T
 
     # --- files ---
 
