@@ -164,7 +164,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
         if getattr(self, "coef_", None) is None:
             return values
         cut = {name: values[name][:0] for name in ("dual_coef_", "use", "rows")}
-        return {**values, **cut}  # M is all that prediction needs: no row is kept
+        return {**values, **cut, "n_train_": 0}  # M is all that prediction needs: no row is kept
 
     def unpack(self, values: dict[str, Any]) -> None:
         super().unpack(values)
