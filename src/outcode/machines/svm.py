@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
 from outcode._checks import Array, lookup, positive, row_weights, warn
-from outcode.machines.common import as_targets, check_signs
+from outcode.machines.common import as_targets, check_signs, warn_gap
 from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
@@ -238,7 +238,9 @@ def _layout(targets: Any, gram: grams.Gram, weight: Array) -> layouts.Layout:
 
 def _warn_unconverged(violation: Array, gap: Array, tol: float) -> None:
     late = np.flatnonzero(violation > tol)
-    if len(late):
+    if not len(late):
+        warn_gap(gap, tol)
+    else:
         worst = late[np.argmax(violation[late])]
         warn(
             f"{len(late)} of {len(gap)} columns stopped early: the largest violation of the "
