@@ -114,6 +114,8 @@ class SVM(KernelMachine):
         """
         check_is_fitted(self, "bias_")
         weight, folds = row_weights(sample_weight, len(gram)), np.unique(fold[fold >= 0])
+        if not len(folds):  # no class has a row to spare
+            return self.training_margins_.copy()
         layout = _layout(targets, gram, weight)
         with progress("columns", layout.shape[1], verbose) as report:
             solutions = bank.solve(
