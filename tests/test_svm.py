@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
@@ -250,3 +251,13 @@ def test_blocks_end_where_no_row_wants_to_move(n, shift):
             up, down = loops.violations(exact, s, lo, hi)
             slack = tol + 1e-8 if dtype is np.float64 else 10 * tol
             assert max(up.max(), down.max()) <= slack, (name, dtype)
+
+
+def test_a_tolerance_met_with_a_large_gap_is_told():
+    X, y = load_iris(return_X_y=True)
+    model = OutputCodeClassifier(machine=SVM("linear", C=1000))
+    with pytest.warns(ConvergenceWarning, match=r"tolerance was met.*Scale the features"):
+        model.fit(X, y)
+    assert model.machine_.gap_.max() > 0.1
+    tight = OutputCodeClassifier(machine=SVM("linear", C=1000, tol=1e-6)).fit(X, y)  # no warning
+    assert tight.machine_.gap_.max() < 0.1

@@ -25,7 +25,18 @@ from outcode._checks import Array, class_labels, lookup, require_classes, row_we
 from outcode.capabilities import HasProbabilities, TrainsOnGram, Updates, can, require
 from outcode.machines.crammer_singer import CrammerSingerParameters
 from outcode.machines.single_binary import SingleBinaryParameters
-from outcode.saved import Kind, Labels, LeftOut, Optional, Part, Saved, Strings, Whole, signs
+from outcode.saved import (
+    MOST_COLUMNS,
+    Kind,
+    Labels,
+    LeftOut,
+    Optional,
+    Part,
+    Saved,
+    Strings,
+    Whole,
+    signs,
+)
 from outcode.scores import ByScores
 from outcode.training import Problem, Rule, read, train
 
@@ -60,7 +71,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
 
     room = "model"
     saved: ClassVar[Mapping[str, Kind]] = {
-        "n_features_in_": Whole(1, "n_features"),
+        "n_features_in_": Whole(1, "n_features", MOST_COLUMNS),
         "feature_names_in_": Optional(Strings("n_features")),
         "classes_": Labels("n_classes"),
         "code_": signs("n_classes", "n_dichotomies"),

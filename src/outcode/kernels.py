@@ -451,7 +451,22 @@ def gamma_value(gamma: float | str, X: Any, weight: Array | None = None) -> floa
         return positive(gamma, "gamma")
     rule = lookup({"scale": True, "auto": False}, gamma, "gamma")
     variance = _variance(X, weight) if rule else 1.0
+    check_spread(variance)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+#: Below it the inverse overflows, or squared distances lose their digits.
+SMALLEST_SPREAD = 1e-280
+
+
+def check_spread(spread: float) -> None:
+    """Refuse a variance, or squared distance, that is too small to divide by; 0 is constant."""
+    if 0.0 < spread < SMALLEST_SPREAD:
+        raise ValueError(
+            f"The values of X differ by so little (variance {spread:.2g}) that kernels cannot "
+            f"resolve it: scale the features first, for example with "
+            f"sklearn.preprocessing.StandardScaler."
+        )
 
 
 def _variance(X: Any, weight: Array | None) -> float:

@@ -23,6 +23,8 @@ from outcode._checks import Array
 DEPTH = 12
 #: Largest whole number in a document.
 LARGEST = 2**53
+#: Most columns of a sparse matrix: a width takes no bytes of a file, so nothing else bounds it.
+MOST_COLUMNS = 2**26
 
 
 class ModelError(ValueError):
@@ -168,17 +170,18 @@ class Number:
 
 @dataclass(frozen=True)
 class Whole:
-    """One whole number of at least ``low``; under a symbol it is a size."""
+    """One whole number within ``low`` and ``high``; under a symbol it is a size."""
 
     low: int = 0
     symbol: str | None = None
+    high: int = LARGEST
 
     def write(self, value: Any, place: Place) -> int:
         return int(value)
 
     def read(self, item: Any, place: Place) -> int:
-        if type(item) is not int or not self.low <= item <= LARGEST:
-            raise place.fault(f"not a whole number of at least {self.low}")
+        if type(item) is not int or not self.low <= item <= self.high:
+            raise place.fault(f"not a whole number within [{self.low}, {self.high}]")
         if self.symbol:
             place.fit((item,), (self.symbol,))
         return item
@@ -238,6 +241,8 @@ LABELS = (
 )
 #: Widest text that pads shorter labels: characters.
 WIDEST = 4096
+#: Bytes of all labels in memory, where each takes as much as the widest.
+LABEL_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -275,6 +280,11 @@ class Labels:
 def _label_type(fields: dict[str, Any], values: list[Any], place: Place) -> str:
     kind, width = fields["dtype"], fields["width"]
     if kind == "text" and isinstance(values[0], str) and type(width) is int:
+        if len(values) * width * np.dtype("<U1").itemsize > LABEL_BYTES:
+            raise place.fault(
+                f"{len(values):,} labels as wide as the longest, {width:,} characters, take more "
+                f"than {LABEL_BYTES // 2**20} MiB: use shorter labels"
+            )
         if max(1, *map(len, values)) <= width <= max(WIDEST, *map(len, values)):
             return f"<U{width}"
     elif kind in LABELS and width == 0:
@@ -340,7 +350,7 @@ class Matrix:
         if isinstance(item, dict) and set(item) == {"dense"}:
             return reals(self.rows, self.columns).read(item["dense"], place.at("dense"))
         fields = place.fields(item, "data", "indices", "indptr", "columns")
-        width = Whole(1, self.columns).read(fields["columns"], place)
+        width = Whole(1, self.columns, MOST_COLUMNS).read(fields["columns"], place)
         data, indices, indptr = (
             place.at(name).take(fields[name]) for name in ("data", "indices", "indptr")
         )

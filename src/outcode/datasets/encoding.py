@@ -68,6 +68,12 @@ class EncodedColumn:
         return len(self.scale) <= most and known and (not parts or len(self.scale) == parts)
 
     @property
+    def n_outputs(self) -> int:
+        """How many columns it becomes; no name is made."""
+        own = self.scale if self.kind == "numeric" else self.values
+        return len(own) + self.topics + self.indicator
+
+    @property
     def outputs(self) -> list[str]:
         """Names of the columns it becomes."""
         if self.kind == "numeric":
@@ -245,6 +251,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.sparse_scale_ is not None:
             return self.feature_names_in_[self.sparse_scale_ > 0]
         return np.array([n for column in self.columns_ for n in column.outputs], dtype=object)
+
+    @property
+    def n_features_out_(self) -> int:
+        """How many columns `transform` gives."""
+        check_is_fitted(self, "columns_")
+        if self.sparse_scale_ is not None:
+            return int(np.count_nonzero(self.sparse_scale_ > 0))
+        return sum(column.n_outputs for column in self.columns_)
 
     def unused(self, X: Any) -> tuple[str, ...]:
         """Return the columns of X that `transform` does not look at."""

@@ -69,9 +69,30 @@ def check_signs(targets: Array, weight: Array) -> None:
         )
 
 
+#: Relative duality gap that is told of even where the tolerance was met.
+LARGE_GAP = 0.1
+
+
+def warn_gap(gap: Any, tol: float) -> None:
+    """Warn if a solution that met its tolerance may still be far from the optimum.
+
+    The tolerance bounds the error of each margin; the objective counts it C times for every row.
+    """
+    worst = float(np.max(gap, initial=0.0))
+    if worst > LARGE_GAP:
+        warn(
+            f"The tolerance was met (tol={tol:g}), but the objective may lie {100 * worst:.2g} % "
+            f"above its minimum, as with a large C on features that are not scaled. Scale the "
+            f"features (StandardScaler), or lower C or tol.",
+            ConvergenceWarning,
+        )
+
+
 def warn_early(certificate: Certificate, tol: float, who: str) -> None:
-    """Warn if a solver stopped early, and say by how much."""
-    if not certificate.converged:
+    """Warn if a solver stopped early, or with a large gap, and say by how much."""
+    if certificate.converged:
+        warn_gap(certificate.gap, tol)
+    else:
         warn(
             f"{who} stopped early: the largest violation of the optimality conditions is "
             f"{certificate.violation:.2g} (tol={tol:g}), the relative duality gap "

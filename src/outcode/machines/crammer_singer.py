@@ -24,6 +24,8 @@ from outcode.solvers.spoc import Solution
 
 #: What is added to the kernel.
 SHIFTS = {"none": 0.0, "kernel": 1.0}
+#: Most steps per row: what has not converged by then is ill-conditioned.
+MOST_PASSES = 20_000
 #: More rows than this are learned without a Gram matrix when the kernel is linear.
 LINEAR_ROWS = 2000
 
@@ -58,7 +60,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
     class_weight : weights of the *user's* classes, a dict or "balanced"
     max_memory : bytes the Gram matrix may take; None is half of what is free
     dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
-    max_iter : steps, one sample each
+    max_iter : steps, one sample each; a small problem takes at most 20,000 per row
 
     Attributes
     ----------
@@ -164,7 +166,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
         if getattr(self, "coef_", None) is None:
             return values
         cut = {name: values[name][:0] for name in ("dual_coef_", "use", "rows")}
-        return {**values, **cut}  # M is all that prediction needs: no row is kept
+        return {**values, **cut, "n_train_": 0}  # M is all that prediction needs: no row is kept
 
     def unpack(self, values: dict[str, Any]) -> None:
         super().unpack(values)
@@ -223,7 +225,7 @@ class _Classes:
             beta=beta,
             shift=SHIFTS[machine.bias],
             tol=positive(machine.tol, "tol"),
-            max_iter=machine.max_iter,
+            max_iter=min(machine.max_iter, MOST_PASSES * len(self.labels)),
             start=start,
             n_jobs=self.n_jobs,
         )

@@ -150,7 +150,7 @@ class Expansion(Machine):
                 "A precomputed kernel leaves no rows to compare: the products of weight vectors "
                 "need a kernel other than 'precomputed'."
             )
-        rows, coef = self.support_rows_, self.dual_coef_[self.pooled_]
+        rows, coef = self.support_rows_, self.dual_coef_[self.kept_]
         total = np.zeros((len(self.bias_),) * 2)
         with single_blas():
             for cut in grams.cross_blocks(len(rows), len(rows)):
@@ -159,13 +159,17 @@ class Expansion(Machine):
 
     def _pool(self, groups: Sequence[Grouped]) -> None:
         """Put the support rows that the same columns use together, so that zeros cost nothing."""
-        self.pooled_ = np.concatenate([rows for rows, _, _ in groups])
-        self.support_ = np.sort(self.pooled_)
+        self.kept_ = np.concatenate([rows for rows, _, _ in groups])
+        self._stand_at(self.kept_)
         places = pairwise([0, *np.cumsum([len(rows) for rows, _, _ in groups]).tolist()])
         self.groups_ = [
             _Group(a, b, columns, np.ascontiguousarray(coef, dtype=self.gram_dtype_))
             for (a, b), (_, columns, coef) in zip(places, groups, strict=True)
         ]
+
+    def _stand_at(self, places: Array) -> None:
+        """Say where the support rows, in groups, stand among the training rows."""
+        self.pooled_, self.support_ = places, np.sort(places)
 
     def _grouped(self, targets: Array, support: Array) -> list[Grouped]:
         """Return the support rows sorted by the columns that use them."""
@@ -200,7 +204,7 @@ class Expansion(Machine):
             **vars(self),
             "gram_dtype_": np.dtype(self.gram_dtype_).name,
             "n_train_": self.n_train_ if self.kernel_.given else len(self.pooled_),
-            "dual_coef_": np.ascontiguousarray(self.dual_coef_[self.pooled_]),
+            "dual_coef_": np.ascontiguousarray(self.dual_coef_[self.kept_]),
             "sets": sets,
             "use": use,
             "rows": self.support_rows_,
@@ -213,21 +217,14 @@ class Expansion(Machine):
         self.gram_dtype_ = np.dtype(values.pop("gram_dtype_"))
         set_attributes(self, values)
         self.support_rows_ = rows
-        if self.kernel_.given:
-            self._spread(np.asarray(rows.values), sets, use)
-        else:
+        self._pool(self._grouped(sets[use], np.arange(len(rows))))
+        if not self.kernel_.given:
             self.n_train_ = len(rows)
-            self._pool(self._grouped(sets[use], np.arange(len(rows))))
-
-    def _spread(self, places: Array, sets: Array, use: Array) -> None:
-        """Put the support rows of a precomputed kernel back among all training rows."""
-        shape = self.n_train_, len(self.bias_)
+            return
+        places = np.asarray(rows.values)
         if len(np.unique(places)) < len(places) or places.max(initial=0) >= self.n_train_:
             raise ValueError("support rows stand twice, or beyond the training rows")
-        dual_coef, targets = np.zeros(shape), np.zeros(shape, dtype=np.uint8)
-        dual_coef[places], targets[places] = self.dual_coef_, sets[use]
-        self.dual_coef_ = dual_coef
-        self._pool(self._grouped(targets, np.sort(places)))
+        self._stand_at(places[self.kept_])
 
 
 def as_rows(X: Any) -> Any:

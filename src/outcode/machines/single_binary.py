@@ -190,7 +190,7 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         values = super().packed()
         if not values:
             return values
-        return {**values, "copy_coef_": np.ascontiguousarray(self.copy_coef_[self.pooled_])}
+        return {**values, "copy_coef_": np.ascontiguousarray(self.copy_coef_[self.kept_])}
 
     # --- the class kernel ---
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
 from outcode._checks import Array, lookup, positive, row_weights, warn
-from outcode.machines.common import as_targets, check_signs
+from outcode.machines.common import as_targets, check_signs, warn_gap
 from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
@@ -114,7 +114,7 @@ class SVM(KernelMachine):
         """
         check_is_fitted(self, "bias_")
         weight, folds = row_weights(sample_weight, len(gram)), np.unique(fold[fold >= 0])
-        if not len(folds):
+        if not len(folds):  # no class has a row to spare
             return self.training_margins_.copy()
         layout = _layout(targets, gram, weight)
         with progress("columns", layout.shape[1], verbose) as report:
@@ -240,7 +240,9 @@ def _layout(targets: Any, gram: grams.Gram, weight: Array) -> layouts.Layout:
 
 def _warn_unconverged(violation: Array, gap: Array, tol: float) -> None:
     late = np.flatnonzero(violation > tol)
-    if len(late):
+    if not len(late):
+        warn_gap(gap, tol)
+    else:
         worst = late[np.argmax(violation[late])]
         warn(
             f"{len(late)} of {len(gap)} columns stopped early: the largest violation of the "

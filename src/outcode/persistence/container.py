@@ -21,8 +21,10 @@ from outcode.saved import ModelError
 
 #: What this version writes, and the only one it reads.
 SCHEMA = 1
-#: Bytes of the JSON header: labels, names and parameters live there, numbers do not.
-HEADER_LIMIT = 32 * 2**20
+#: Bytes of the JSON header: labels, names and parameters live there, numbers do not. A longer one,
+#: as of a table with many columns, stays below half of the bytes of the numbers, and the larger
+#: limit: what reading it takes is bounded by what a file really holds.
+HEADER_LIMIT, LARGE_HEADER_LIMIT = 2**20, 32 * 2**20
 #: Where the checksum stands, escaped once as it is inside a JSON string. No label can hold these
 #: bytes: its own quotes are escaped twice.
 MARK = re.compile(rb'\\"sha256\\":\\"([0-9a-f]{64})\\"')
@@ -42,13 +44,20 @@ def to_bytes(document: dict[str, Any], tensors: dict[str, Array]) -> bytes:
     text = json.dumps({**document, "sha256": BLANK}, allow_nan=False, separators=(",", ":"))
     raw: bytes = _safetensors().numpy.save(tensors, {"outcode": text})
     place = MARK.search(raw)
-    if place is None or struct.unpack("<Q", raw[:8])[0] > HEADER_LIMIT:
+    length = struct.unpack("<Q", raw[:8])[0]
+    if place is None or length > _header_limit(len(raw) - length):
         raise ModelError(
-            f"The labels, names and parameters of this model take more than "
-            f"{HEADER_LIMIT // 2**20} MiB of text: a model file cannot hold them."
+            f"The labels, names and parameters of this model take {length:,} bytes of text: a "
+            f"model file holds {_header_limit(len(raw) - length):,} beside these numbers. Use "
+            f"shorter labels and names of columns."
         )
     start, stop = place.span(1)
     return raw[:start] + hashlib.sha256(raw).hexdigest().encode() + raw[stop:]
+
+
+def _header_limit(rest: int) -> int:
+    """Return the most bytes of a header, beside ``rest`` bytes of numbers."""
+    return max(HEADER_LIMIT, min(LARGE_HEADER_LIMIT, rest // 2))
 
 
 def write(raw: bytes, path: Any) -> None:
@@ -107,10 +116,15 @@ def _whole(file: BinaryIO, name: str) -> tuple[bytes, int]:
     if len(start) < 9 or start[8:] != b"{":
         raise ModelError(f"{name!r} is not an outcode model{_guess(start)}.")
     length = struct.unpack("<Q", start[:8])[0]
-    if length > HEADER_LIMIT:
+    if length > LARGE_HEADER_LIMIT:
         raise ModelError(f"{name!r} is not an outcode model{_guess(start)}.")
     if 8 + length > about.st_size:
         raise ModelError(f"{name!r} is cut short: its header alone is longer than the file.")
+    if length > _header_limit(about.st_size - length):
+        raise ModelError(
+            f"{name!r} is not an outcode model: its header takes {length:,} bytes, more than "
+            f"{_header_limit(about.st_size - length):,}."
+        )
     if about.st_size > free_memory():
         raise ModelError(f"{name!r} takes {about.st_size:,} bytes, more than the memory there is.")
     return start + file.read(about.st_size - 9), 8 + length

@@ -64,9 +64,9 @@ class Columns:
         shift, scale, knots = (self._numbers(f[n], place) for n in ("shift", "scale", "knots"))
         column = EncodedColumn(
             f["name"], kind, fill, f["indicator"], (*values,), shift, scale, knots,
-            Whole().read(f["topics"], place), f["marks"],
+            Whole(high=BUCKETS).read(f["topics"], place), f["marks"],
         )  # fmt: skip
-        if not column.outputs or not column.consistent:
+        if not column.n_outputs or not column.consistent:
             raise place.fault("a column is left without numbers, or has too many")
         return column
 
@@ -90,7 +90,7 @@ def _encoder(encoder: Any, values: dict[str, Any]) -> None:
         raise ValueError("the columns have other topics than the encoder")
     if bool(encoder.columns_) == (encoder.sparse_scale_ is not None):
         raise ValueError("an encoder has columns, or the scales of a sparse table")
-    if not len(encoder.get_feature_names_out()):
+    if not encoder.n_features_out_:
         raise ValueError("an encoder is left without numbers")
 
 
@@ -112,9 +112,14 @@ def _pipeline(pipeline: Any, values: dict[str, Any]) -> None:
     if len(names) != len(steps) or len(set(names)) != len(names):
         raise ValueError("every step needs a name of its own")
     for before, after in pairwise(steps):
-        if len(before.get_feature_names_out()) != after.n_features_in_:
+        if _n_outputs(before) != after.n_features_in_:
             raise ValueError("a step takes another number of features than the one before gives")
     Pipeline.__init__(pipeline, list(zip(names, steps, strict=True)))
+
+
+def _n_outputs(encoder: Any) -> int:
+    """Return how many columns an encoder gives: as many as it takes, where it has no own count."""
+    return int(getattr(encoder, "n_features_out_", encoder.n_features_in_))
 
 
 def _pack_pipeline(pipeline: Any) -> dict[str, Any]:

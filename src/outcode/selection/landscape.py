@@ -99,6 +99,7 @@ class Landscape:
             some = distances[np.triu_indices(len(distances), 1)]
             some = some[some > 0]
             self._medians[kernel] = float(np.median(some)) if len(some) else 1.0
+            kernels.check_spread(self._medians[kernel])
         return self._medians[kernel]
 
     def gram(self, kernel: Any, gamma: float | None) -> Array:

@@ -4,9 +4,9 @@
 
 Five folds, linear kernel, loss-weighted decoding (LLW) of signs and of margins, features to mean 0
 and deviation 1 on the training rows; C of the SVMs from 1e-3 to 1e3 and lambda1, lambda2 of JCL
-from 1e-8 to 1e-2 by five inner folds. The two image sets of the paper (Texture, AD) are not public.
-With ``--store`` an interrupted run continues where it stopped; the quick version has three data sets
-and three inner folds.
+from 1e-8 to 1e-2 by five inner folds. The paper's two image sets (Texture, AD) are not public.
+With ``--store`` an interrupted run continues where it stopped; the quick version has three data
+sets and three inner folds.
 """
 
 from __future__ import annotations

@@ -55,6 +55,8 @@ def split(
             if n_iter <= SETTLED:
                 factor = _balance(X - Z, Z - before, Z, U)
                 rho, U = rho * factor, U / factor
+    if len(path) == 1:
+        raise ValueError("The objective overflows: use smaller weights, or scale the features.")
     start = best.half(lambda1, lambda2)
     last = solve_round(problem, best.relation(), lambda1, lambda2, start=start, tol=tol)
     gap = max(0.0, 1.0 - max(lower, last.bound) / last.objective)
