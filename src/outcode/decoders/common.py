@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -37,6 +38,10 @@ class Decoder(Saved, BaseEstimator):
         """Learn what the decoder needs; the code at least."""
         self.code_ = training.code
         return self
+
+    def fit_all(self, trainings: Sequence[Training]) -> list[Any]:
+        """Return this decoder fitted to each of several trainings of one code."""
+        return [copy.copy(self).fit(training) for training in trainings]
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) scores."""

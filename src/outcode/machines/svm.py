@@ -274,9 +274,21 @@ class Path:
         which has the margins of the path itself.
         """
         pairs = [(k, f) for k, row in enumerate(fold) for f in np.unique(row[row >= 0])]
+        out = np.empty((len(self.values), len(self.weights), *self.solutions.layout.shape))
+        for k, row in enumerate(fold):
+            rows = np.flatnonzero(row < 0)
+            out[:, k, rows] = self.margins(k, rows)
+        solutions = self._without(fold, pairs, n_jobs) if pairs else None
+        for j, (k, f) in enumerate(pairs):
+            rows = np.flatnonzero(fold[k] == f)
+            out[:, k, rows] = self._margins(solutions, j, len(pairs), rows)
+        return out
+
+    def _without(self, fold: Array, pairs: Sequence[Any], n_jobs: int | None) -> bank.Solutions:
+        """Solve every problem without some folds, from its own solution."""
         first = np.arange(len(self.values))[:, None] * len(self.weights)
         begin = (first + [k for k, _ in pairs]).ravel()
-        solutions = bank.solve(
+        return bank.solve(
             self.gram,
             self.solutions.layout,
             np.stack([np.where(fold[k] == f, 0.0, self.weights[k]) for k, f in pairs]),
@@ -285,15 +297,6 @@ class Path:
             start=(self.solutions.coef[begin], self.solutions.fitted[begin]),
             n_jobs=n_jobs,
         )
-        shape = len(self.values), len(self.weights), *self.solutions.layout.shape
-        out = np.empty(shape)
-        for k, row in enumerate(fold):
-            rows = np.flatnonzero(row < 0)
-            out[:, k, rows] = self.margins(k, rows)
-        for j, (k, f) in enumerate(pairs):
-            rows = np.flatnonzero(fold[k] == f)
-            out[:, k, rows] = self._margins(solutions, j, len(pairs), rows)
-        return out
 
     def warn(self) -> None:
         """Warn if a column stopped early."""
@@ -302,7 +305,7 @@ class Path:
             certificate[..., 4].ravel(), certificate[..., 3].ravel(), self.machine.tol
         )
 
-    def _margins(self, solutions: bank.Solutions, k: int, width: int, rows: Array) -> Array:
+    def _margins(self, solutions: Any, k: int, width: int, rows: Array) -> Array:
         problems = np.arange(len(self.values)) * width + k
         free = self.machine.bias == "free"
         return products.path_margins(self.gram, solutions, problems, free, rows)
