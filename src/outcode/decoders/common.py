@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,10 +37,6 @@ class Decoder(Saved, BaseEstimator):
         """Learn what the decoder needs; the code at least."""
         self.code_ = training.code
         return self
-
-    def fit_all(self, trainings: Sequence[Training]) -> list[Any]:
-        """Return this decoder fitted to each of several trainings of one code."""
-        return [copy.copy(self).fit(training) for training in trainings]
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) scores."""
