@@ -89,7 +89,7 @@ class SVM(KernelMachine):
                 gram,
                 layout,
                 weight,
-                bank.Problems.apart([positive(self.C, "C")], 1),
+                bank.Problems.path([positive(self.C, "C")]),
                 self.rule(),
                 start=begin,
                 n_jobs=n_jobs,
@@ -121,7 +121,7 @@ class SVM(KernelMachine):
                 gram,
                 layout,
                 np.where(fold == folds[:, None], 0.0, weight),
-                bank.Problems.apart([positive(self.C, "C")], len(folds)),
+                bank.Problems.path([positive(self.C, "C")], len(folds)),
                 self.rule(),
                 start=self.entries(layout),
                 n_jobs=n_jobs,
@@ -150,7 +150,7 @@ class SVM(KernelMachine):
         gram, values = as_store(gram), [positive(C, "C") for C in values]
         layout = _layout(targets, gram, weights)
         same = start is not None and start.solutions.layout.same(layout)
-        begin = (start.solutions.coef[0], None) if same else None
+        begin = (start.solutions.coef[: len(weights)], None) if same else None
         problems = bank.Problems.path(values, len(weights))
         args = gram, layout, weights, problems, self.rule()
         path = Path(self, gram, weights, values, bank.solve(*args, start=begin, n_jobs=n_jobs))
@@ -285,14 +285,13 @@ class Path:
         return out
 
     def _without(self, fold: Array, pairs: Sequence[Any], n_jobs: int | None) -> bank.Solutions:
-        """Solve every problem without some folds, from its own solution."""
-        first = np.arange(len(self.values))[:, None] * len(self.weights)
-        begin = (first + [k for k, _ in pairs]).ravel()
+        """Solve every problem without some folds, from its solution at the first value of C."""
+        begin = [k for k, _ in pairs]
         return bank.solve(
             self.gram,
             self.solutions.layout,
             np.stack([np.where(fold[k] == f, 0.0, self.weights[k]) for k, f in pairs]),
-            bank.Problems.apart(self.values, len(pairs)),
+            bank.Problems.path(self.values, len(pairs)),
             self.machine.rule(),
             start=(self.solutions.coef[begin], self.solutions.fitted[begin]),
             n_jobs=n_jobs,

@@ -11,7 +11,7 @@ there are, so the answers do not either.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -228,22 +228,14 @@ class Problems:
     start: Array
 
     @classmethod
-    def apart(cls, values: Sequence[float], weightings: int) -> Problems:
-        """Every value of C with every weighting, none starting from another."""
-        count = len(values) * weightings
-        which = np.tile(np.arange(weightings), len(values))
-        return cls(np.repeat(np.asarray(values), weightings), which, np.full(count, -1))
-
-    @classmethod
-    def path(cls, values: Sequence[float], weightings: int) -> Problems:
+    def path(cls, values: Sequence[float], weightings: int = 1) -> Problems:
         """Every value of C in turn, with every weighting.
 
-        Each starts from the same weighting at the value before; at the first from the first one.
+        Each starts from the same weighting at the value before, the first ones from none.
         """
-        apart = cls.apart(values, weightings)
-        start = np.maximum(np.arange(len(apart.C)) - weightings, 0)
-        start[0] = -1
-        return replace(apart, start=start)
+        start = np.arange(len(values) * weightings) - weightings
+        which = np.tile(np.arange(weightings), len(values))
+        return cls(np.repeat(np.asarray(values), weightings), which, np.maximum(start, -1))
 
 
 def solve(
@@ -264,7 +256,7 @@ def solve(
     weight : (n_samples,) or (n_weightings, n_samples) by the user's rows; the box of row i is C
         times its weight
     start : dual variables and margins without free bias of the entries, where problems start that
-        start from no other, (n_entries,) or a row for each problem; None for the margins of
+        start from no other, (n_entries,) or a row for each of them; None for the margins of
         another Gram matrix
     advance : called once for every column
     """
@@ -311,7 +303,7 @@ class _Bank:
         self.n_iter = np.zeros((shape[0], layout.shape[1]), dtype=np.int64)
         self.start, self.memory = start, Memory()
         if start is not None:
-            self.coef[problems.start < 0] = self._given(start[0])[problems.start < 0]
+            self.coef[problems.start < 0] = start[0]
 
     def certificate(self) -> Array:
         """Return the certificate of every problem and column."""
@@ -328,10 +320,6 @@ class _Bank:
             for some in cuts(len(self.n_iter), max(1, BLOCK // entries))
         ]
         return np.concatenate(parts)
-
-    def _given(self, values: Array) -> Array:
-        """Return what was given for all problems at once as a row for each."""
-        return np.broadcast_to(values, self.coef.shape)
 
     def solve(self, chunk: range) -> None:
         """Solve the columns of a chunk."""
@@ -426,7 +414,7 @@ class _Bank:
         if before >= 0:
             coef, fitted = self.coef[before], self.fitted[before]
         elif self.start is not None:
-            coef, fitted = (None if a is None else self._given(a)[k] for a in self.start)
+            coef, fitted = (a if a is None or a.ndim == 1 else a[k] for a in self.start)
         else:
             return None
         s = np.zeros(n)
