@@ -9,7 +9,6 @@ take held-out margins from here. Machines and decoders come as objects, so this 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from outcode import dichotomies
-from outcode._checks import Array
+from outcode._checks import Array, twin
 from outcode.capabilities import HoldsOut, TrainsOnGram, can, require
 from outcode.folds import content_folds
 from outcode.solvers.certificate import Certificate
@@ -213,7 +212,7 @@ def train_path(
     folded = _FoldedPath(problems, store, path, decoder.enough, n_jobs)
     places = [(c, k) for c in range(len(values)) for k in range(len(problems))]
     trainings = [folded.training(c, k) for c, k in places]
-    fitted = [copy.copy(decoder).fit(training) for training in trainings]
+    fitted = [twin(decoder).fit(training) for training in trainings]
     bare = [problem.without_data() for problem in problems]
     rules = [
         Rule(bare[k], training.machine, own, training.kept)

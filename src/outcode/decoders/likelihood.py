@@ -175,8 +175,9 @@ class Sigmoids(Decoder):
 
     def check_code(self, code: Array) -> None:
         """Raise an error if this decoder cannot read the code."""
-        first, second = np.nonzero(np.triu(separation(code) == 0, 1))
-        if len(first):
+        together = separation(code) == 0
+        if np.count_nonzero(together) > len(code):  # more than each class with itself
+            first, second = np.nonzero(np.triu(together, 1))
             raise ValueError(
                 f"Classes {first[0]} and {second[0]} are opposed by no column of the code: no "
                 f"margin tells them apart, so they have no probabilities of their own. Give a "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights, warn
+from outcode._checks import Array, lookup, positive, row_weights, twin, warn
 from outcode.machines.common import as_targets, check_signs
 from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
@@ -145,12 +144,14 @@ class SVM(KernelMachine):
     ) -> Path:
         """Train all columns for several values of C and weights of the rows, on one Gram matrix.
 
-        ``weights`` is (n_weightings, n_samples); ``start`` a path of the same rows and columns.
+        ``weights`` is (n_weightings, n_samples); ``start`` a path with the same targets and weights,
+        of a Gram matrix whose rows stand in the same order.
         """
-        gram, values = as_store(gram), [positive(C, "C") for C in values]
-        layout = _layout(targets, gram, weights)
-        same = start is not None and start.solutions.layout.same(layout)
-        begin = (start.solutions.coef[: len(weights)], None) if same else None
+        gram, values, begin = as_store(gram), [positive(C, "C") for C in values], None
+        if start is None:
+            layout = _layout(targets, gram, weights)
+        else:
+            layout, begin = start.solutions.layout, (start.solutions.coef[: len(weights)], None)
         problems = bank.Problems.path(values, len(weights))
         args = gram, layout, weights, problems, self.rule()
         path = Path(self, gram, weights, values, bank.solve(*args, start=begin, n_jobs=n_jobs))
@@ -227,6 +228,7 @@ class SVM(KernelMachine):
         for name in ("dual_coef_", "training_margins_"):
             self.__dict__.pop(name, None)  # those of an earlier fit
         self.know(gram, solutions)
+        self.training_rows_ = gram.support(np.arange(len(gram)))
         self.hold(gram, products.groups(solutions.layout, solutions.coef[0], gram.dtype))
         if self.kernel_.given:  # no other way to have them once the Gram matrix is gone
             _ = self.training_margins_
@@ -240,7 +242,7 @@ class SVM(KernelMachine):
         self.bias_, self.norm2_ = certificate["bias"], certificate["norm2"]
         self.objective_, self.gap_ = certificate["objective"], certificate["gap"]
         self.n_iter_ = certificate["n_iter"].astype(np.int64)
-        self.gram_, self.training_rows_ = _Held(gram), gram.support(np.arange(len(gram)))
+        self.gram_ = _Held(gram)
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,7 @@ class Path:
 
     def fitted(self, c: int, k: int) -> SVM:
         """Return the machine of a value of C and a weighting; it has margins on this Gram alone."""
-        found, place = copy.copy(self.machine), c * len(self.weights) + k
+        found, place = twin(self.machine), c * len(self.weights) + k
         found.C = self.values[c]
         found.know(self.gram, self.solutions.one(place))
         return found

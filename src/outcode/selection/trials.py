@@ -70,7 +70,8 @@ class Data:
     def share_right(self, predicted: Array, rows: Array) -> float:
         """Return the (weighted) share of some rows that are predicted rightly."""
         right, weight = predicted == self.y[rows], self.weight[rows]
-        return float(np.average(right, weights=weight if weight.any() else None))
+        total = weight.sum()
+        return float(weight @ right / total if total > 0 else right.mean())
 
 
 @dataclass
@@ -153,6 +154,11 @@ class Trials:
         )
 
     @cached_property
+    def _fresh(self) -> tuple[Any, Any]:
+        """The machine and the decoder, unfitted."""
+        return clone(self.machine), clone(self.decoder)
+
+    @cached_property
     def _whole(self) -> list[Problem]:
         """The problems with the label of every row, also where it has weight 0."""
         classes = self.problems[0].classes
@@ -162,8 +168,8 @@ class Trials:
     def _path_scores(self, gamma: float | None, values: list[float]) -> list[list[float]]:
         """Return the accuracy of every value of C and split."""
         store = self.gram(gamma)
-        machine = clone(self.machine).set_params(**self.machine.setting(gamma, None))
-        args = store, machine, clone(self.decoder), values, self.path
+        machine = self._fresh[0].set_params(**self.machine.setting(gamma, None))
+        args = store, machine, self._fresh[1], values, self.path
         rules, self.path = train_path(self._whole, *args, n_jobs=self.n_jobs)
         scores = []
         for k, (_, test) in enumerate(self.splits):
