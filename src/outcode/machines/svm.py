@@ -144,7 +144,7 @@ class SVM(KernelMachine):
     ) -> Path:
         """Train all columns for several values of C and weights of the rows, on one Gram matrix.
 
-        ``weights`` is (n_weightings, n_samples); ``start`` a path with the same targets and weights,
+        ``weights`` is (n_weightings, n_samples); ``start`` a path of the same targets and weights,
         of a Gram matrix whose rows stand in the same order.
         """
         gram, values, begin = as_store(gram), [positive(C, "C") for C in values], None

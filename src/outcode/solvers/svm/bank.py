@@ -177,8 +177,10 @@ def certify(
     down = np.maximum.reduceat(np.where(coef > lo, g, -HUGE), starts, axis=1)
     bias, margins = shift * total(coef), fitted
     if free:
-        inside = (coef > lo + 1e-10 * weight) & (coef < hi - 1e-10 * weight)
-        ends = np.where(up <= -HUGE, -down, np.where(down <= -HUGE, up, (up - down) / 2))
+        over, under = coef > lo + 1e-10 * weight, coef < hi - 1e-10 * weight
+        inside, most = over & under, partial(np.maximum.reduceat, indices=starts, axis=1)
+        rise, fall = most(np.where(under, -g, -HUGE)), most(np.where(over, g, -HUGE))
+        ends = np.where(rise <= -HUGE, -fall, np.where(fall <= -HUGE, rise, (rise - fall) / 2))
         count = total(inside.astype(np.float64))
         bias = np.where(count > 0, total(np.where(inside, -g, 0.0)) / np.maximum(count, 1.0), ends)
         margins = fitted + np.repeat(bias, np.diff(layout.offset), axis=1)
