@@ -320,3 +320,12 @@ def test_greedy_search_of_a_classifier_with_gamma_and_C_of_its_own(estimator):
     assert search.best_estimator_.get_params()["C"] == search.best_params_["C"]
     assert table["sigma"][0] == pytest.approx(1.0)
     assert search.score(X, y) > 0.9
+
+
+def test_a_search_has_the_same_scores_for_any_number_of_threads(wine):
+    tables = []
+    for n_jobs in (1, 2):
+        estimator = OutputCodeClassifier("ovo", SVM(), "likelihood", random_state=3, n_jobs=n_jobs)
+        search = KernelSearchCV(estimator, GAMMAS, CS, cv=FOLDS).fit(*wine)
+        tables.append({**search.results_, "seconds": None})
+    np.testing.assert_equal(*tables)
