@@ -351,3 +351,12 @@ def test_the_short_ways_are_searched_too(wine):
     search = KernelSearchCV(SPOC(), GAMMAS, CS, cv=FOLDS).fit(*wine)
     assert set(search.best_params_) == {"gamma", "beta"}
     assert isinstance(search.best_estimator_, SPOC)
+
+
+def test_a_search_has_the_same_scores_for_any_number_of_threads(wine):
+    tables = []
+    for n_jobs in (1, 2):
+        estimator = OutputCodeClassifier("ovo", SVM(), "likelihood", random_state=3, n_jobs=n_jobs)
+        search = KernelSearchCV(estimator, GAMMAS, CS, cv=FOLDS).fit(*wine)
+        tables.append({**search.results_, "seconds": None})
+    np.testing.assert_equal(*tables)

@@ -261,3 +261,32 @@ def test_a_tolerance_met_with_a_large_gap_is_told():
     assert model.machine_.gap_.max() > 0.1
     tight = OutputCodeClassifier(machine=SVM("linear", C=1000, tol=1e-6)).fit(X, y)  # no warning
     assert tight.machine_.gap_.max() < 0.1
+
+
+@pytest.mark.parametrize("bias", ["kernel", "free", "none"])
+@pytest.mark.parametrize("ternary", [False, True])
+def test_a_path_has_the_solutions_of_machines_trained_one_by_one(bias, ternary):
+    rng = np.random.RandomState(0)
+    X, labels, values = rng.randn(60, 3), np.arange(60) % 3, [0.1, 1.0, 30.0]
+    code = np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]]) if ternary else 2 * np.eye(3) - 1
+    targets = code.astype(np.int8)[labels]
+    fold = np.arange(60) // 3 % 4
+    weights = rng.uniform(0.5, 2.0, 60) * (fold != np.arange(2)[:, None])
+    machine = SVM(gamma=0.5, bias=bias, tol=1e-9)
+    gram = machine.gram(X, targets)
+    path = machine.fit_path(gram, targets, weights, values)
+    again = machine.fit_path(gram, targets, weights, values, n_jobs=2)
+    np.testing.assert_array_equal(path.solutions.coef, again.solutions.coef)
+    inner = np.where(weights > 0, fold, -1)
+    held_out = path.held_out_margins(inner)
+    np.testing.assert_array_equal(held_out, again.held_out_margins(inner, 2))
+    for k, weight in enumerate(weights):
+        for c, C in enumerate(values):
+            alone = SVM(gamma=0.5, bias=bias, tol=1e-9, C=C).fit_gram(gram, targets, weight)
+            own = path.fitted(c, k)
+            np.testing.assert_allclose(own.objective_, alone.objective_, rtol=1e-7)
+            np.testing.assert_allclose(own.training_margins_, alone.training_margins_, atol=1e-6)
+            found = path.margins(k, np.arange(60))[c]
+            np.testing.assert_allclose(found, alone.training_margins_, atol=1e-6)
+            expected = alone.held_out_margins(gram, targets, inner[k], weight)
+            np.testing.assert_allclose(held_out[c, k], expected, atol=1e-6)

@@ -78,6 +78,13 @@ def row_weights(sample_weight: Any, n_samples: int) -> Array:
     return weight
 
 
+def twin(element: T) -> T:
+    """Return an object of the same kind with the same attributes, which are not copied."""
+    other = object.__new__(type(element))
+    vars(other).update(vars(element))
+    return other
+
+
 def class_labels(y: Array) -> tuple[Array, Array]:
     """Return the sorted classes and the class index of each row, or an error if y has no classes.
 

@@ -39,6 +39,13 @@ class TrainsOnGram(Protocol):
     def fit_gram(self, gram: Any, targets: Any, sample_weight: Any = None) -> Any: ...
 
 
+@capability("trains for several values of C and several folds at once", "use machine='svm'")
+class SolvesPaths(Protocol):
+    """All values of C and all weightings of the rows are solved together on one Gram store."""
+
+    def fit_path(self, gram: Any, targets: Any, weights: Array, values: Any) -> Any: ...
+
+
 @capability("trains on blocks of rows", "use machine='nystrom'")
 class TrainsOnBlocks(Protocol):
     """Trains by passes over blocks of rows that need not fit in memory."""

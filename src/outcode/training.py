@@ -9,7 +9,7 @@ take held-out margins from here. Machines and decoders come as objects, so this 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from outcode import dichotomies
-from outcode._checks import Array
+from outcode._checks import Array, twin
 from outcode.capabilities import HoldsOut, TrainsOnGram, can, require
 from outcode.folds import content_folds
 from outcode.solvers.certificate import Certificate
@@ -58,6 +58,11 @@ class Problem:
         return dichotomies.targets(self.labels, self.code)
 
     @cached_property
+    def _folds(self) -> dict[int, Array]:
+        """The fold of each sample, by number of folds, once it is known."""
+        return {}
+
+    @cached_property
     def store(self) -> Any:
         """What the machine trains on, made when first asked for."""
         return self.source() if callable(self.source) else self.source
@@ -73,7 +78,10 @@ class Problem:
 
         Folds are numbered until ``enough`` samples are in one; the rest are not held out.
         """
-        fold = content_folds(self.X, self.labels, folds, self.weight, pairwise=self.pairwise)
+        if folds not in self._folds:
+            args = self.X, self.labels, folds, self.weight
+            self._folds[folds] = content_folds(*args, pairwise=self.pairwise)
+        fold = self._folds[folds]
         held = np.cumsum(np.bincount(fold[fold >= 0], minlength=folds))
         return np.where(fold <= np.searchsorted(held, enough), fold, -1)
 
@@ -187,6 +195,67 @@ def train(
     """
     threads: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     return read(problem, fit_machine(problem, machine, start, **threads), decoder, **threads)
+
+
+def train_path(
+    problems: Sequence[Problem],
+    store: Any,
+    machine: Any,
+    decoder: Any,
+    values: Sequence[float],
+    start: Any = None,
+    *,
+    n_jobs: int | None = None,
+) -> tuple[list[list[Rule]], Any]:
+    """Train problems that differ in their weights alone, for several values of C, all together.
+
+    ``store`` is the Gram store of their samples, ``start`` the path of another one. Returns the
+    rules of each value of C, one for each problem, and the path the machine solved.
+    """
+    first, weights = problems[0], np.stack([problem.weight for problem in problems])
+    options: dict[str, Any] = {"n_jobs": n_jobs, "start": start}
+    path = machine.fit_path(store, first.targets, weights, values, **options)
+    folded = _FoldedPath(problems, store, path, decoder.enough, n_jobs)
+    places = [(c, k) for c in range(len(values)) for k in range(len(problems))]
+    trainings = [folded.training(c, k) for c, k in places]
+    fitted = [twin(decoder).fit(training) for training in trainings]
+    bare = [problem.without_data() for problem in problems]
+    rules = [
+        Rule(bare[k], training.machine, own, training.kept)
+        for (_, k), training, own in zip(places, trainings, fitted, strict=True)
+    ]
+    return [rules[a : a + len(bare)] for a in range(0, len(rules), len(bare))], path
+
+
+@dataclass
+class _FoldedPath:
+    """What decoders may ask for along a path; held-out margins are found for all of it at once."""
+
+    problems: Sequence[Problem]
+    store: Any
+    path: Any
+    enough: float
+    n_jobs: int | None
+    known: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+
+    def training(self, c: int, k: int) -> Training:
+        """Return what a decoder may ask for at a value of C and a problem."""
+        problem, machine, kept = self.problems[k], self.path.fitted(c, k), HeldOut()
+
+        def held_out(folds: int) -> Array:
+            margins, fold = self.held_out(folds)
+            kept[folds] = margins[c, k], fold[k]
+            return kept[folds][0]
+
+        data = problem.code, problem.labels, problem.X, machine, problem.weight
+        return Training(*data, held_out, lambda: self.store, kept)
+
+    def held_out(self, folds: int) -> tuple[Array, Array]:
+        """Return margins of every value of C and problem, and the folds of each problem."""
+        if folds not in self.known:
+            fold = np.stack([problem.folds(folds, self.enough) for problem in self.problems])
+            self.known[folds] = self.path.held_out_margins(fold, self.n_jobs), fold
+        return self.known[folds]
 
 
 def fit_machine(problem: Problem, machine: Any, start: Any = None, **threads: Any) -> Any:

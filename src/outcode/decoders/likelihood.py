@@ -20,12 +20,13 @@ from outcode.decoders.common import Decoder, row_blocks
 from outcode.dichotomies import separation
 from outcode.parallel import single_blas
 from outcode.saved import Number, reals
+from outcode.solvers import sigmoids
 from outcode.training import Training
 
 #: A f + B is held within this, so that a sum over columns stays finite.
 EXPONENT_LIMIT = 1e300
-#: Largest gradient of the mean log-likelihood at which a sigmoid counts as fitted, and as failed.
-GRADIENT_GOAL, GRADIENT_FAILED = 1e-10, 1e-5
+#: Largest gradient of the mean log-likelihood at which the fit of a sigmoid counts as failed.
+GRADIENT_FAILED = 1e-5
 #: Natural logarithms between which a temperature is sought.
 LOG_TEMPERATURES = (-7.0, 7.0)
 
@@ -41,7 +42,7 @@ def smoothed_targets(positive: Array, weight: Array) -> Array:
     >>> smoothed_targets(np.array([True, True, False]), np.ones(3)).round(2).tolist()
     [0.75, 0.75, 0.33]
     """
-    plus, minus = weight[positive].sum(), weight[~positive].sum()
+    plus, minus = (weight * positive).sum(axis=0), (weight * ~positive).sum(axis=0)
     return np.where(positive, (plus + 1.0) / (plus + 2.0), 1.0 / (minus + 2.0))
 
 
@@ -59,62 +60,11 @@ TARGETS: dict[str, Callable[[Array, Array], Array]] = {
 def fit_sigmoid(f: Array, targets: Array, weight: Array) -> tuple[float, float, float]:
     """Fit P(O = +1 | f) = 1 / (1 + exp(A f + B)), A <= 0, to targets in [0, 1].
 
-    Problem    min_{A <= 0, B}  sum_i w_i [ t_i z_i + log(1 + exp(-z_i)) ],  z_i = A f_i + B,
-               the negative of [PPF04] Eq. 5 when the targets are 0 and 1
-    Algorithm  Newton with a ridge of 1e-12 and backtracking (Lin, Lin & Weng 2007),
-               on f / max|f|, which makes the ridge harmless for margins of any size
-    Stopping   largest gradient of the weighted mean <= 1e-10, or no step lowers the objective
-    Returns    A, B and the largest gradient left
+    Minimises the negative of [PPF04] Eq. 5 when the targets are 0 and 1
+    (:mod:`outcode.solvers.sigmoids`). Returns A, B and the largest gradient left.
     """
-    scale = float(np.abs(f).max(initial=0.0)) or 1.0
-    w = weight / weight.sum()
-    A, B, residual = _newton(f / scale, targets, w)
-    if A > 0:
-        # the leave-one-out bound holds for losses that never increase, so only with A <= 0; the
-        # problem is convex: if its optimum has A > 0, the constrained one lies on A = 0
-        share = w @ targets
-        A, B, residual = 0.0, float(np.log1p(-share) - np.log(share)), 0.0
-    with np.errstate(over="ignore"):
-        A = float(np.maximum(np.float64(A) / scale, -np.finfo(np.float64).max))
+    A, B, residual = sigmoids.fit(f[:, None], targets[:, None], weight[:, None])[:, 0].tolist()
     return A, B, residual
-
-
-def _newton(f: Array, t: Array, w: Array) -> tuple[float, float, float]:
-    theta = np.array([0.0, np.log((w @ (1.0 - t) + 1e-300) / (w @ t + 1e-300))])
-    design = np.column_stack([f, np.ones_like(f)])
-    value = _objective(design @ theta, t, w)
-    residual = np.inf
-    for _ in range(100):
-        p = expit(-(design @ theta))
-        gradient = design.T @ (w * (t - p))
-        residual = float(np.abs(gradient).max())
-        if residual <= GRADIENT_GOAL:
-            break
-        hessian = design.T @ (design * (w * p * (1.0 - p))[:, None]) + 1e-12 * np.eye(2)
-        step = np.linalg.solve(hessian, -gradient)
-        moved = _backtrack(design, t, w, theta, step, value, float(gradient @ step))
-        if moved is None:
-            break
-        theta, value = moved
-    return float(theta[0]), float(theta[1]), residual
-
-
-def _backtrack(
-    design: Array, t: Array, w: Array, theta: Array, step: Array, value: float, slope: float
-) -> tuple[Array, float] | None:
-    """Halve the step until the objective falls; None when no step of more than 1e-10 does."""
-    size, rounding = 1.0, 4.0 * np.finfo(np.float64).eps * (1.0 + abs(value))
-    while size >= 1e-10:
-        trial = theta + size * step
-        found = _objective(design @ trial, t, w)
-        if found <= value + 1e-4 * size * slope + rounding:
-            return trial, found
-        size /= 2.0
-    return None
-
-
-def _objective(z: Array, t: Array, w: Array) -> float:
-    return float(w @ (t * z + np.logaddexp(0.0, -z)))
 
 
 def fit_sigmoids(
@@ -130,11 +80,8 @@ def fit_sigmoids(
     targets : "smoothed" or "hard"
     """
     make = lookup(TARGETS, targets, "targets")
-    fitted = np.empty((3, margins.shape[1]))
-    for s in range(margins.shape[1]):
-        used = (signs[:, s] != 0) & (weight > 0)
-        t = make(signs[used, s] > 0, weight[used])
-        fitted[:, s] = fit_sigmoid(margins[used, s], t, weight[used])
+    used = weight[:, None] * (signs != 0)
+    fitted = sigmoids.fit(margins, make(signs > 0, used), used)
     if fitted[2].max() > GRADIENT_FAILED:
         s = int(np.argmax(fitted[2]))
         warn(
@@ -214,10 +161,8 @@ class Sigmoids(Decoder):
         super().fit(training)
         self.check_code(training.code)
         margins, signs = training.crossfit(self.folds), training.code[training.labels]
-        with single_blas():
-            self.slope_, self.offset_ = fit_sigmoids(
-                margins, signs, training.sample_weight, self.targets
-            )
+        args = margins, signs, training.sample_weight, self.targets
+        self.slope_, self.offset_ = fit_sigmoids(*args)
         self.temperature_ = 1.0
         if self.tempered(training.code):
             log_proba = self.log_proba(margins, training.X)
@@ -230,8 +175,9 @@ class Sigmoids(Decoder):
 
     def check_code(self, code: Array) -> None:
         """Raise an error if this decoder cannot read the code."""
-        first, second = np.nonzero(np.triu(separation(code) == 0, 1))
-        if len(first):
+        together = separation(code) == 0
+        if np.count_nonzero(together) > len(code):  # more than each class with itself
+            first, second = np.nonzero(np.triu(together, 1))
             raise ValueError(
                 f"Classes {first[0]} and {second[0]} are opposed by no column of the code: no "
                 f"margin tells them apart, so they have no probabilities of their own. Give a "

@@ -119,7 +119,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
         gram = as_store(gram)
         targets = as_targets(targets, len(gram))
         problem = _Classes.of(self, gram, targets, row_weights(sample_weight, len(gram)), n_jobs)
-        solution = problem.solve(problem.mass, _solution_of(start))
+        solution = problem.solve(problem.mass, _solution_of(start, self.beta))
         warn_early(solution, self.tol, "SPOC")
         self._remember(solution, gram, targets)
         return self
@@ -143,7 +143,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
         targets = as_targets(targets, len(gram))
         problem = _Classes.of(self, gram, targets, row_weights(sample_weight, len(gram)), n_jobs)
         out, numbers = self.training_margins_.copy(), np.unique(fold[fold >= 0])
-        start = _solution_of(self)
+        start = _solution_of(self, self.beta)
         with progress("folds", len(numbers), verbose) as report:
             for f in numbers:
                 held = fold == f
@@ -261,11 +261,12 @@ def _scores(margins: Array) -> Array:
     return both_classes(margins / 2) if margins.shape[1] == 1 else margins
 
 
-def _solution_of(start: Any) -> tuple[Array, Array | None] | None:
+def _solution_of(start: Any, beta: float) -> tuple[Array, Array | None] | None:
+    """Return tau and K tau with which M = K tau / beta is that of a machine to start from."""
     if start is None:
         return None
-    margins = start.training_margins_
-    return start.tau_, None if margins is None else _scores(margins) * start.beta
+    margins, tau = start.training_margins_, start.tau_ * (beta / start.beta)
+    return tau, None if margins is None else _scores(margins) * beta
 
 
 def _entries_per_row(X: Any) -> float:

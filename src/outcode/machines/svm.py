@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights, warn
+from outcode._checks import Array, lookup, positive, row_weights, twin, warn
 from outcode.machines.common import as_targets, check_signs, warn_gap
 from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
@@ -88,8 +88,8 @@ class SVM(KernelMachine):
                 gram,
                 layout,
                 weight,
-                bank.Problems.one(positive(self.C, "C")),
-                self._rule(),
+                bank.Problems.path([positive(self.C, "C")]),
+                self.rule(),
                 start=begin,
                 n_jobs=n_jobs,
                 advance=report.advance if verbose else None,
@@ -121,10 +121,9 @@ class SVM(KernelMachine):
             solutions = bank.solve(
                 gram,
                 layout,
-                weight,
-                bank.Problems.folds(positive(self.C, "C"), folds),
-                self._rule(),
-                fold=fold,
+                np.where(fold == folds[:, None], 0.0, weight),
+                bank.Problems.path([positive(self.C, "C")], len(folds)),
+                self.rule(),
                 start=self.entries(layout),
                 n_jobs=n_jobs,
                 advance=report.advance if verbose else None,
@@ -134,6 +133,32 @@ class SVM(KernelMachine):
             rows = np.flatnonzero(fold == f)
             out[rows] = products.margins(gram, solutions, k, self.bias == "free", rows, n_jobs)
         return out
+
+    def fit_path(
+        self,
+        gram: Any,
+        targets: Any,
+        weights: Array,
+        values: Sequence[float],
+        *,
+        n_jobs: int | None = None,
+        start: Any = None,
+    ) -> Path:
+        """Train all columns for several values of C and weights of the rows, on one Gram matrix.
+
+        ``weights`` is (n_weightings, n_samples); ``start`` a path of the same targets and weights,
+        of a Gram matrix whose rows stand in the same order.
+        """
+        gram, values, begin = as_store(gram), [positive(C, "C") for C in values], None
+        if start is None:
+            layout = _layout(targets, gram, weights)
+        else:
+            layout, begin = start.solutions.layout, (start.solutions.coef[: len(weights)], None)
+        problems = bank.Problems.path(values, len(weights))
+        args = gram, layout, weights, problems, self.rule()
+        path = Path(self, gram, weights, values, bank.solve(*args, start=begin, n_jobs=n_jobs))
+        path.warn()
+        return path
 
     def entries(self, layout: layouts.Layout) -> tuple[Array, Array | None]:
         """Return dual variables and margins, a free bias left out, of the rows of each column."""
@@ -171,7 +196,8 @@ class SVM(KernelMachine):
         solutions: bank.Solutions = self.solutions_
         return solutions
 
-    def _rule(self) -> duals.Rule:
+    def rule(self) -> duals.Rule:
+        """Return the bias and when to stop."""
         lookup(duals.BIASES, self.bias, "bias")
         return duals.Rule(self.bias, positive(self.tol, "tol"), self.max_iter)
 
@@ -203,18 +229,89 @@ class SVM(KernelMachine):
     def _remember(self, gram: grams.Gram, solutions: bank.Solutions) -> None:
         for name in ("dual_coef_", "training_margins_"):
             self.__dict__.pop(name, None)  # those of an earlier fit
-        layout, self.solutions_ = solutions.layout, solutions
-        self.gram_diagonal_ = np.empty(len(gram))
-        self.gram_diagonal_[layout.order] = gram.diagonal
+        self.know(gram, solutions)
+        self.training_rows_ = gram.support(np.arange(len(gram)))
+        self.hold(gram, products.groups(solutions.layout, solutions.coef[0], gram.dtype))
+        if self.kernel_.given:  # no other way to have them once the Gram matrix is gone
+            _ = self.training_margins_
+        _warn_unconverged(solutions.certificate[0, :, 4], self.gap_, self.tol)
+
+    def know(self, gram: grams.Gram, solutions: bank.Solutions) -> None:
+        """Take over a solution, without what prediction of new rows needs."""
+        self.solutions_ = solutions
+        self.gram_diagonal_ = gram.diagonal[solutions.layout.places]
         certificate = dict(zip(bank.CERTIFICATE, solutions.certificate[0].T.copy(), strict=True))
         self.bias_, self.norm2_ = certificate["bias"], certificate["norm2"]
         self.objective_, self.gap_ = certificate["objective"], certificate["gap"]
         self.n_iter_ = certificate["n_iter"].astype(np.int64)
-        self.gram_, self.training_rows_ = _Held(gram), gram.support(np.arange(len(gram)))
-        self.hold(gram, products.groups(layout, solutions.coef[0], gram.dtype))
-        if self.kernel_.given:  # no other way to have them once the Gram matrix is gone
-            _ = self.training_margins_
-        _warn_unconverged(certificate["violation"], self.gap_, self.tol)
+        self.gram_ = _Held(gram)
+
+
+@dataclass(frozen=True)
+class Path:
+    """Support vector machines for several values of C and weights of the rows, solved together.
+
+    Problem c * n_weightings + k of the solutions is value c of C with weighting k.
+    """
+
+    machine: SVM
+    gram: grams.Gram
+    weights: Array
+    values: Sequence[float]
+    solutions: bank.Solutions
+
+    def fitted(self, c: int, k: int) -> SVM:
+        """Return the machine of a value of C and a weighting; it has margins on this Gram alone."""
+        found, place = twin(self.machine), c * len(self.weights) + k
+        found.C = self.values[c]
+        found.know(self.gram, self.solutions.one(place))
+        return found
+
+    def margins(self, k: int, rows: Array) -> Array:
+        """Return the (n_values, len(rows), n_dichotomies) margins with one weighting."""
+        return self._margins(self.solutions, k, len(self.weights), rows)
+
+    def held_out_margins(self, fold: Array, n_jobs: int | None = None) -> Array:
+        """Return (n_values, n_weightings, n_samples, n_dichotomies) margins without a row's fold.
+
+        ``fold`` (n_weightings, n_samples) numbers the folds; -1 for a row that is never left out,
+        which has the margins of the path itself.
+        """
+        pairs = [(k, f) for k, row in enumerate(fold) for f in np.unique(row[row >= 0])]
+        out = np.empty((len(self.values), len(self.weights), *self.solutions.layout.shape))
+        for k, row in enumerate(fold):
+            rows = np.flatnonzero(row < 0)
+            out[:, k, rows] = self.margins(k, rows)
+        solutions = self._without(fold, pairs, n_jobs) if pairs else None
+        for j, (k, f) in enumerate(pairs):
+            rows = np.flatnonzero(fold[k] == f)
+            out[:, k, rows] = self._margins(solutions, j, len(pairs), rows)
+        return out
+
+    def _without(self, fold: Array, pairs: Sequence[Any], n_jobs: int | None) -> bank.Solutions:
+        """Solve every problem without some folds, from its solution at the first value of C."""
+        begin = [k for k, _ in pairs]
+        return bank.solve(
+            self.gram,
+            self.solutions.layout,
+            np.stack([np.where(fold[k] == f, 0.0, self.weights[k]) for k, f in pairs]),
+            bank.Problems.path(self.values, len(pairs)),
+            self.machine.rule(),
+            start=(self.solutions.coef[begin], self.solutions.fitted[begin]),
+            n_jobs=n_jobs,
+        )
+
+    def warn(self) -> None:
+        """Warn if a column stopped early."""
+        certificate = self.solutions.certificate
+        _warn_unconverged(
+            certificate[..., 4].ravel(), certificate[..., 3].ravel(), self.machine.tol
+        )
+
+    def _margins(self, solutions: Any, k: int, width: int, rows: Array) -> Array:
+        problems = np.arange(len(self.values)) * width + k
+        free = self.machine.bias == "free"
+        return products.path_margins(self.gram, solutions, problems, free, rows)
 
 
 class _Held:
@@ -234,7 +331,8 @@ def _layout(targets: Any, gram: grams.Gram, weight: Array) -> layouts.Layout:
         as_targets(targets, len(gram))
     first, kind = layouts.distinct(targets)
     code = as_targets(targets[first], len(first))
-    check_signs(code, np.bincount(kind, weights=weight))
+    for weighting in np.atleast_2d(weight):
+        check_signs(code, np.bincount(kind, weights=weighting))
     return layouts.layout(code, kind, gram.order)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -276,7 +277,7 @@ class KernelSearchCV(_Search):
         trainings = Trials(data, splits_of(data, self.cv))
         self.n_splits_ = len(trainings.splits)
         settings = _settings(trainings, self.gammas, self.Cs)
-        self.results_ = _table(trainings.accuracy, settings, self.verbose)
+        self.results_ = _columns(_accuracies(trainings, settings, self.verbose))
         best = _smoothest(self.results_["mean_score"], self.results_)
         self.best_score_ = float(self.results_["mean_score"][best])
         return best
@@ -422,6 +423,17 @@ def _table(
             rows.append(evaluate(*setting))
             report.advance()
     return _columns(rows)
+
+
+def _accuracies(trainings: Trials, settings: Sequence[Any], verbose: int) -> list[dict[str, float]]:
+    """Return a row for each setting; all values of C at one gamma are trained together."""
+    rows = []
+    with progress("settings", len(settings), verbose) as report:
+        for gamma, group in groupby(settings, key=itemgetter(0)):
+            for row in trainings.accuracies(gamma, [C for _, C in group]):
+                rows.append(row)
+                report.advance()
+    return rows
 
 
 def _columns(rows: Sequence[dict[str, float]]) -> dict[str, Array]:

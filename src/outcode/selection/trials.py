@@ -21,12 +21,16 @@ from sklearn.utils import check_random_state, get_tags
 from outcode import decoders, kernels, loo, machines
 from outcode import gram as grams
 from outcode._checks import Array
+from outcode.capabilities import SolvesPaths, can
 from outcode.classifier import pose, take
 from outcode.folds import distinct_rows
-from outcode.training import Problem, Rule, train
+from outcode.parallel import single_blas
+from outcode.training import Problem, Rule, train, train_path
 
 #: Beyond this many rows, trials of machines with a tol of at least COARSE_TOL use float32.
 SINGLE_LIMIT, COARSE_TOL = 1000, 1e-5
+#: Up to this many rows, all values of C and all splits are trained together.
+PATH_ROWS = 2000
 
 Split = tuple[Array, Array]
 Row = dict[str, float]
@@ -66,7 +70,8 @@ class Data:
     def share_right(self, predicted: Array, rows: Array) -> float:
         """Return the (weighted) share of some rows that are predicted rightly."""
         right, weight = predicted == self.y[rows], self.weight[rows]
-        return float(np.average(right, weights=weight if weight.any() else None))
+        total = weight.sum()
+        return float(weight @ right / total if total > 0 else right.mean())
 
 
 @dataclass
@@ -78,6 +83,7 @@ class Trials:
     gamma: float | None = None
     store: Any = None
     last: list[Any] = field(default_factory=list)
+    path: Any = None
 
     def __post_init__(self) -> None:
         self.code, machine, decoder = self.data.estimator.elements()
@@ -121,6 +127,56 @@ class Trials:
         pairs = zip(self.at(gamma, C), self.splits, strict=True)
         scores = [self._right(rule, test) for rule, (_, test) in pairs]
         return scored(gamma, C, scores, started)
+
+    def accuracies(self, gamma: float | None, costs: Sequence[float | None]) -> list[Row]:
+        """Return the held-out accuracies at one gamma and several values of C, a row for each."""
+        if not self.together:
+            return [self.accuracy(gamma, C) for C in costs]
+        started, values = time.perf_counter(), [float(C) for C in costs if C is not None]
+        with single_blas():
+            scores = self._path_scores(gamma, values)
+        seconds = (time.perf_counter() - started) / len(values)
+        pairs = zip(values, scores, strict=True)
+        return [{**scored(gamma, C, row, started), "seconds": seconds} for C, row in pairs]
+
+    @cached_property
+    def together(self) -> bool:
+        """Whether the splits differ in weights alone, so that all are trained together."""
+        first = self.problems[0]
+        return (
+            len(self.data.y) <= PATH_ROWS
+            and can(self.machine, SolvesPaths)
+            and all(
+                np.array_equal(first.code, other.code)
+                and np.array_equal(first.classes, other.classes)
+                for other in self.problems
+            )
+        )
+
+    @cached_property
+    def _fresh(self) -> tuple[Any, Any]:
+        """The machine and the decoder, unfitted."""
+        return clone(self.machine), clone(self.decoder)
+
+    @cached_property
+    def _whole(self) -> list[Problem]:
+        """The problems with the label of every row, also where it has weight 0."""
+        classes = self.problems[0].classes
+        labels = np.minimum(np.searchsorted(classes, self.data.y), len(classes) - 1)
+        return [replace(problem, labels=labels) for problem in self.problems]
+
+    def _path_scores(self, gamma: float | None, values: list[float]) -> list[list[float]]:
+        """Return the accuracy of every value of C and split."""
+        store = self.gram(gamma)
+        machine = self._fresh[0].set_params(**self.machine.setting(gamma, None))
+        args = store, machine, self._fresh[1], values, self.path
+        rules, self.path = train_path(self._whole, *args, n_jobs=self.n_jobs)
+        scores = []
+        for k, (_, test) in enumerate(self.splits):
+            pairs, X = zip(self.path.margins(k, test), rules, strict=True), self.data.X[test]
+            right = [row[k].predict(margins, X) for margins, row in pairs]
+            scores.append([self.data.share_right(predicted, test) for predicted in right])
+        return [list(row) for row in zip(*scores, strict=True)]
 
     def bound(self, gamma: float | None, C: float | None) -> tuple[Row, tuple[Rule, loo.LooBound]]:
         """Return the bound of one setting as a row of the table, and what it was found on."""

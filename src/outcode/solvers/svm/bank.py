@@ -10,7 +10,7 @@ there are, so the answers do not either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from outcode._checks import Array
 from outcode.parallel import thread_map
-from outcode.solvers.store import Store
+from outcode.solvers.store import Store, cuts
 from outcode.solvers.svm import columns
 from outcode.solvers.svm.columns import Memory, Rule
 from outcode.solvers.svm.layout import Layout
@@ -33,6 +33,8 @@ ROUNDS = 20
 LANES = 32
 #: Kernel values gathered by a chunk of small columns: what a cache holds.
 CHUNK = 2**17
+#: Entries certified at a time.
+BLOCK = 2**20
 #: What is known of every column, in this order.
 CERTIFICATE = ("bias", "norm2", "objective", "gap", "violation", "n_iter")
 
@@ -70,9 +72,9 @@ def solve_columns(
     squares: Any,
     shared: bool,
     offset: Any,
+    index: Any,
     y: Any,
     weight: Any,
-    fold: Any,
     plan: Any,
     values: Any,
     free: bool,
@@ -85,15 +87,17 @@ def solve_columns(
     n_iter: Any,
     work: Any,
 ) -> None:
-    """Solve columns first..last-1, each for several values of C and with several folds left out.
+    """Solve columns first..last-1, each for several values of C and several weights of the rows.
 
     Parameters
     ----------
     squares : kernel values of the rows of each column, one column after the other, or of one for
         all if ``shared``; as wide as LANES allow, zeros where there is no row
-    y, weight, fold : of the rows of all columns, column t at offset[t] to offset[t + 1] - 1
-    plan : (problems, 2) for each problem the fold left out (-1: none) and the problem whose
-        solution it starts from (-1: what ``coef`` holds)
+    index, y : place and target of the rows of all columns, column t at offset[t] to
+        offset[t + 1] - 1
+    weight : (weightings, places) of each row, 0 for one that is left out
+    plan : (problems, 2) for each problem its weighting and the problem whose solution it starts
+        from (-1: what ``coef`` holds)
     values : (problems,) C of each
     coef, fitted : (problems, rows of all columns) dual variables and K s, without a free bias
     n_iter : (problems, columns) steps
@@ -108,7 +112,7 @@ def solve_columns(
         n = (m + LANES - 1) // LANES * LANES  # no rest that loops would do one by one
         square = squares[(a - offset[first]) * (not shared) :]
         for k in range(plan.shape[0]):
-            left = plan[k, 0]
+            masses = weight[plan[k, 0]]
             start = plan[k, 1]
             if start < 0:
                 start = k
@@ -123,9 +127,7 @@ def solve_columns(
             for q in range(m):
                 t_y[q] = y[a + q]
                 diagonal[q] = square[q, q]
-                bound = values[k] * weight[a + q] * y[a + q]
-                if left >= 0 and fold[a + q] == left:
-                    bound = 0.0
+                bound = values[k] * masses[index[a + q]] * y[a + q]
                 lo[q] = smaller(bound, 0.0)
                 hi[q] = larger(bound, 0.0)
                 s[q] = smaller(larger(coef[start, a + q], lo[q]), hi[q])
@@ -161,36 +163,38 @@ def solve_columns(
 def certify(
     layout: Layout, weight: Array, coef: Array, fitted: Array, rule: Rule, n_iter: Array
 ) -> Array:
-    """Return the (n_columns, 6) certificate of one problem, ``weight`` being the box.
+    """Return the (n_problems, n_columns, 6) certificate, ``weight`` being the box of each problem.
 
     A free bias is the mean of y - f over rows between their bounds, or the middle of the allowed
     range if there is none; a row within rounding of a bound is at it.
     """
     shift, free = columns.BIASES[rule.bias]
     starts, y = layout.offset[:-1], layout.y
-    total = partial(np.add.reduceat, indices=starts)
+    total = partial(np.add.reduceat, indices=starts, axis=1)
     signed = y * weight
     lo, hi, g = np.minimum(signed, 0.0), np.maximum(signed, 0.0), fitted - y
-    up = np.maximum.reduceat(np.where(coef < hi, -g, -HUGE), starts)
-    down = np.maximum.reduceat(np.where(coef > lo, g, -HUGE), starts)
+    up = np.maximum.reduceat(np.where(coef < hi, -g, -HUGE), starts, axis=1)
+    down = np.maximum.reduceat(np.where(coef > lo, g, -HUGE), starts, axis=1)
     bias, margins = shift * total(coef), fitted
     if free:
-        inside = (coef > lo + 1e-10 * weight) & (coef < hi - 1e-10 * weight)
-        ends = np.where(up <= -HUGE, -down, np.where(down <= -HUGE, up, (up - down) / 2))
+        over, under = coef > lo + 1e-10 * weight, coef < hi - 1e-10 * weight
+        inside, most = over & under, partial(np.maximum.reduceat, indices=starts, axis=1)
+        rise, fall = most(np.where(under, -g, -HUGE)), most(np.where(over, g, -HUGE))
+        ends = np.where(rise <= -HUGE, -fall, np.where(fall <= -HUGE, rise, (rise - fall) / 2))
         count = total(inside.astype(np.float64))
         bias = np.where(count > 0, total(np.where(inside, -g, 0.0)) / np.maximum(count, 1.0), ends)
-        margins = fitted + np.repeat(bias, np.diff(layout.offset))
+        margins = fitted + np.repeat(bias, np.diff(layout.offset), axis=1)
     norm2 = np.maximum(0.0, total(coef * fitted))
     primal = 0.5 * norm2 + total(weight * np.maximum(0.0, 1.0 - y * margins))
     dual = total(coef * y) - 0.5 * norm2
     gap = np.maximum(0.0, primal - dual) / np.maximum(primal, np.finfo(float).tiny)
     violation = up + down if free else np.maximum(up, down)
-    return np.stack([bias, norm2, primal, gap, violation, n_iter], axis=1)
+    return np.stack([bias, norm2, primal, gap, violation, n_iter], axis=2)
 
 
 @dataclass(frozen=True)
 class Solutions:
-    """What was found for every problem (a value of C, a fold left out) and column.
+    """What was found for every problem (a value of C, weights of the rows) and column.
 
     Attributes
     ----------
@@ -204,6 +208,11 @@ class Solutions:
     fitted: Array
     certificate: Array
 
+    def one(self, k: int) -> Solutions:
+        """Return what was found for one problem."""
+        some = slice(k, k + 1)
+        return Solutions(self.layout, self.coef[some], self.fitted[some], self.certificate[some])
+
 
 @dataclass(frozen=True)
 class Problems:
@@ -212,36 +221,23 @@ class Problems:
     Attributes
     ----------
     C : (n_problems,)
-    left_out : (n_problems,) the fold left out, -1 for none
+    weighting : (n_problems,) which of the weightings of the rows
     start : (n_problems,) an earlier problem whose solution it starts from, -1 for none
     """
 
     C: Array
-    left_out: Array
+    weighting: Array
     start: Array
 
     @classmethod
-    def one(cls, C: float) -> Problems:
-        """One value of C, all rows."""
-        return cls(np.array([C]), np.array([-1]), np.array([-1]))
+    def path(cls, values: Sequence[float], weightings: int = 1) -> Problems:
+        """Every value of C in turn, with every weighting.
 
-    @classmethod
-    def folds(cls, C: float, folds: Array) -> Problems:
-        """One value of C, each fold left out in turn."""
-        return cls(np.full(len(folds), C), np.asarray(folds), np.full(len(folds), -1))
-
-    @classmethod
-    def path(cls, values: Array, folds: Array) -> Problems:
-        """Every value of C in turn: on all rows, then with each fold left out.
-
-        A value of C starts from the one before it, a fold from all rows at its value of C.
+        Each starts from the same weighting at the value before, the first ones from none.
         """
-        width = 1 + len(folds)
-        place = np.arange(len(values) * width).reshape(len(values), width)
-        start = np.repeat(place[:, :1], width, axis=1)
-        start[:, 0] = place[:, 0] - width
-        left_out = np.tile(np.concatenate([[-1], folds]), len(values))
-        return cls(np.repeat(values, width), left_out, np.maximum(start.ravel(), -1))
+        start = np.arange(len(values) * weightings) - weightings
+        which = np.tile(np.arange(weightings), len(values))
+        return cls(np.repeat(np.asarray(values), weightings), which, np.maximum(start, -1))
 
 
 def solve(
@@ -251,7 +247,6 @@ def solve(
     problems: Problems,
     rule: Rule,
     *,
-    fold: Array | None = None,
     start: tuple[Array, Array | None] | None = None,
     n_jobs: int | None = None,
     advance: Callable[[], None] | None = None,
@@ -260,12 +255,14 @@ def solve(
 
     Parameters
     ----------
-    weight, fold : (n_samples,) by the user's rows; the box of row i is C times its weight
+    weight : (n_samples,) or (n_weightings, n_samples) by the user's rows; the box of row i is C
+        times its weight
     start : dual variables and margins without free bias of the entries, where problems start that
-        start from no other; None for the margins of another Gram matrix
+        start from no other, (n_entries,) or a row for each of them; None for the margins of
+        another Gram matrix
     advance : called once for every column
     """
-    bank = _Bank(gram, layout, weight, problems, rule, fold, start)
+    bank = _Bank(gram, layout, weight, problems, rule, start)
 
     def work(columns_: range) -> None:
         bank.solve(columns_)
@@ -299,12 +296,10 @@ class _Bank:
         weight: Array,
         problems: Problems,
         rule: Rule,
-        fold: Array | None,
         start: tuple[Array, Array | None] | None,
     ) -> None:
         self.gram, self.layout, self.problems, self.rule = gram, layout, problems, rule
-        self.weight = weight[layout.rows]
-        self.fold = np.full(len(layout.rows), -1) if fold is None else fold[layout.rows]
+        self.weight = np.ascontiguousarray(np.atleast_2d(weight)[:, layout.order])
         shape = len(problems.C), len(layout.index)
         self.coef, self.fitted = np.zeros(shape), np.empty(shape)
         self.n_iter = np.zeros((shape[0], layout.shape[1]), dtype=np.int64)
@@ -314,12 +309,19 @@ class _Bank:
 
     def certificate(self) -> Array:
         """Return the certificate of every problem and column."""
-        every = slice(0, len(self.layout.index))
+        every, entries = slice(0, len(self.layout.index)), max(1, len(self.layout.index))
         parts = [
-            certify(self.layout, self.box(k, every), self.coef[k], self.fitted[k], self.rule, steps)
-            for k, steps in enumerate(self.n_iter)
+            certify(
+                self.layout,
+                self.box(some, every),
+                self.coef[some],
+                self.fitted[some],
+                self.rule,
+                self.n_iter[some],
+            )
+            for some in cuts(len(self.n_iter), max(1, BLOCK // entries))
         ]
-        return np.stack(parts)
+        return np.concatenate(parts)
 
     def solve(self, chunk: range) -> None:
         """Solve the columns of a chunk."""
@@ -344,10 +346,10 @@ class _Bank:
             squares,
             layout.whole(),
             layout.offset,
+            layout.index,
             layout.y,
             self.weight,
-            self.fold,
-            np.stack([problems.left_out, problems.start], axis=1),
+            np.stack([problems.weighting, problems.start], axis=1),
             problems.C,
             free,
             0.999 * rule.tol,  # rounding must not lift the violation above tol
@@ -403,11 +405,10 @@ class _Bank:
             self._write(k, entries, solution, place)
             self.n_iter[k, t] = solution.n_iter
 
-    def box(self, k: int, entries: slice) -> Array:
-        """Return the upper bounds of alpha in a problem."""
-        left = self.problems.left_out[k]
-        kept = (self.fold[entries] != left) | (left < 0)
-        return np.where(kept, self.problems.C[k] * self.weight[entries], 0.0)
+    def box(self, k: Any, entries: slice) -> Array:
+        """Return the upper bounds of alpha in a problem, or in some."""
+        weight = self.weight[self.problems.weighting[k]][..., self.layout.index[entries]]
+        return np.asarray((self.problems.C[k] * weight.T).T)
 
     def _start(self, k: int, entries: slice, place: Any, n: int) -> Any:
         """Return the dual variables and margins that a problem starts from, None for zeros."""
@@ -415,7 +416,7 @@ class _Bank:
         if before >= 0:
             coef, fitted = self.coef[before], self.fitted[before]
         elif self.start is not None:
-            coef, fitted = self.start
+            coef, fitted = (a if a is None or a.ndim == 1 else a[k] for a in self.start)
         else:
             return None
         s = np.zeros(n)

@@ -44,6 +44,11 @@ class Layout:
         return self.order[self.index]
 
     @cached_property
+    def places(self) -> Array:
+        """The place in the store of each of the user's rows."""
+        return np.argsort(self.order)
+
+    @cached_property
     def columns(self) -> Array:
         """The column of each entry."""
         return np.repeat(np.arange(self.shape[1]), np.diff(self.offset))

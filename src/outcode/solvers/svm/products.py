@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array
-from outcode.parallel import thread_map
+from outcode.parallel import single_blas, thread_map
 from outcode.solvers.store import TILE, Store, cuts
 from outcode.solvers.svm.bank import Solutions
 from outcode.solvers.svm.layout import Layout
+
+#: As many dual variables are multiplied as one matrix.
+DENSE = 2**24
 
 
 def groups(layout: Layout, coef: Array, dtype: Any = np.float64) -> list[tuple[Array, Any, Array]]:
@@ -70,6 +73,28 @@ def margins(
     place = line[layout.rows[asked]], layout.columns[asked]
     out[place] = solutions.fitted[k, asked] + (bias[place[1]] if free else 0.0)
     return out
+
+
+def path_margins(
+    gram: Store,
+    solutions: Solutions,
+    problems: Array,
+    free: bool,
+    rows: Array,
+    n_jobs: int | None = None,
+) -> Array:
+    """Return the (len(problems), len(rows), n_columns) margins of some rows in several problems.
+
+    They are one product if the dual variables, zeros and all, are few enough to be kept.
+    """
+    layout = solutions.layout
+    if gram.matrix is None or len(problems) * layout.shape[0] * layout.shape[1] > DENSE:
+        return np.stack([margins(gram, solutions, k, free, rows, n_jobs) for k in problems])
+    dual_coef = np.zeros((len(problems), *layout.shape))
+    dual_coef[:, layout.index, layout.columns] = solutions.coef[problems]
+    with single_blas():
+        product = gram.matrix[layout.places[rows]] @ dual_coef
+    return product + solutions.certificate[problems, None, :, 0]
 
 
 def _multiply(
