@@ -132,7 +132,7 @@ def test_fit_then_predict_raw_rows(capsys, flowers, tmp_path, monkeypatch):
     model, found = tmp_path / "m.oc", tmp_path / "found.csv"
     code, _, said = inside(capsys, "fit", flowers, "-t", "species", "-o", model)
     assert code == 0
-    assert "Chosen: gamma" in said
+    assert "Chosen: " in said
     assert model.exists()
 
     with open(flowers) as file:

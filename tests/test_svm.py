@@ -290,3 +290,12 @@ def test_a_path_has_the_solutions_of_machines_trained_one_by_one(bias, ternary):
             np.testing.assert_allclose(found, alone.training_margins_, atol=1e-6)
             expected = alone.held_out_margins(gram, targets, inner[k], weight)
             np.testing.assert_allclose(held_out[c, k], expected, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The tolerance was met")
+def test_a_kernel_that_is_not_positive_definite_is_solved_without_going_in_circles():
+    for seed in range(6):
+        rng = np.random.RandomState(seed)
+        X, labels = 3.0 * rng.randn(60, 2), np.arange(60) % 3
+        clf = OutputCodeClassifier("ova", SVM("sigmoid", gamma=0.02, C=2.0, tol=1e-2))
+        assert clf.fit(X + 4.0 * labels[:, None], labels).machine_.n_iter_.max() < 10_000

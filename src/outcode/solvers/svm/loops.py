@@ -147,7 +147,8 @@ def pairs(
                with the largest violation left, squared, over the curvature left after i adapts
                (Steinwart, Hush & Scovel 2011)
     Step       the exact minimum in both. If that of the plane lies outside the box, that of the box
-               lies on a side between them: x or y is put there and the other one follows
+               lies on a side between them: x or y is put there and the other one follows; a pair
+               that gains less than the first row alone (indefinite kernels) is not moved
     Stop       the largest violation is at most ``tol``; free bias: the sum of the largest up and
                the largest down, as LIBSVM
     Cost       two rows of ``matrix`` each step
@@ -231,9 +232,11 @@ def pairs(
             x_2 = smaller(larger(-(g_i + k_ij * y_2) / k_ii, low), high)
             value = g_i * x + g_j * y + 0.5 * (k_ii * x * x + k_jj * y * y) + k_ij * x * y
             value_2 = g_i * x_2 + g_j * y_2 + 0.5 * (k_ii * x_2 * x_2 + k_jj * y_2 * y_2)
-            second = value_2 + k_ij * x_2 * y_2 < value
-            d_i = x_2 if second else x
-            d_j = y_2 if second else y
+            least = smaller(value_2 + k_ij * x_2 * y_2, value)
+            # with a kernel that is not positive definite a pair may gain less than i alone
+            apart = g_i * alone + 0.5 * k_ii * alone * alone
+            d_i = alone if apart < least else (x if least == value else x_2)
+            d_j = 0.0 if apart < least else (y if least == value else y_2)
         else:
             d_i = alone
             d_j = 0.0
