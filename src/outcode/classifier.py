@@ -21,7 +21,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import codes, conformal, decisions, decoders, machines, streaming
 from outcode import explain as explanations
-from outcode._checks import Array, class_labels, lookup, require_classes, row_weights
+from outcode._checks import (
+    Array,
+    class_labels,
+    lookup,
+    require_classes,
+    row_weights,
+    unchanged_on_failure,
+)
 from outcode.capabilities import HasProbabilities, TrainsOnGram, Updates, can, require
 from outcode.machines.crammer_singer import CrammerSingerParameters
 from outcode.machines.single_binary import SingleBinaryParameters
@@ -102,8 +109,12 @@ class Classifier(ByScores, Saved, BaseEstimator):
         one that trains on blocks ("nystrom"). ``checkpoint`` is a folder in which the work on
         files is kept, so that training goes on where it was interrupted.
         """
-        if streaming.in_blocks(X):
-            return self._fit_blocks(X, y, sample_weight, checkpoint)
+        with unchanged_on_failure(self):
+            if streaming.in_blocks(X):
+                return self._fit_blocks(X, y, sample_weight, checkpoint)
+            return self._fit_rows(X, y, sample_weight)
+
+    def _fit_rows(self, X: Any, y: Any, sample_weight: Any) -> Any:
         code, machine, decoder = self.elements()
         machine, decoder = machines.resolve(machine), decoders.resolve(decoder)
         X, y = self._validated(machine, X, y)

@@ -439,6 +439,7 @@ def median_gamma(X: Any, kernel: Any = "rbf") -> float:
     rows = kind.prepare(X, kind.origin(X))
     between = kind.distances(rows, rows)[np.triu_indices(len(rows), 1)]  # type: ignore[attr-defined]  # of_distance
     median = float(np.median(between)) if len(between) else 0.0
+    check_spread(median)
     return 1.0 / median if median > 0 else gamma_value("scale", X)
 
 

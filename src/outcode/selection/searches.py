@@ -14,7 +14,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import kernels, loo, machines
-from outcode._checks import Array, class_labels, lookup, positive, require_classes, row_weights
+from outcode._checks import (
+    Array,
+    class_labels,
+    lookup,
+    positive,
+    require_classes,
+    row_weights,
+    unchanged_on_failure,
+)
 from outcode.capabilities import (
     HasWidthAndCost,
     LeavesOut,
@@ -56,6 +64,10 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Try the settings, and fit the estimator with the best on all rows."""
+        with unchanged_on_failure(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         self._check_estimator()
         rows, labels = self._check_rows(X, y)
         weight = row_weights(sample_weight, len(labels))

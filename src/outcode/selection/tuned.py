@@ -15,7 +15,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import codes, kernels
-from outcode._checks import Array, class_labels, lookup, positive, require_classes, row_weights
+from outcode._checks import (
+    Array,
+    class_labels,
+    lookup,
+    positive,
+    require_classes,
+    row_weights,
+    unchanged_on_failure,
+)
 from outcode.classifier import OutputCodeClassifier
 from outcode.decoders.shared import SharedSigmoid
 from outcode.folds import content_folds, distinct_rows
@@ -134,6 +142,10 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OutputCodeClassifierCV:
         """Choose by held-out rows, then train the best setting on all rows."""
+        with unchanged_on_failure(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> OutputCodeClassifierCV:
         started = time.monotonic()
         lookup(SCORINGS, self.scoring, "scoring")
         X, y = validate_data(self, X, y, **self._rules)
