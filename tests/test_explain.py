@@ -169,6 +169,7 @@ def differences(function, x, step=1e-5):
 KERNELS = ["rbf", "linear", "poly", "laplacian", "exponential", "sigmoid"]
 
 
+@pytest.mark.filterwarnings("ignore:The tolerance was met")
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
     "decoder", ["softmax", "likelihood", "logistic", "squared", "continuous", "shared"]
@@ -185,6 +186,7 @@ def test_gradients_are_finite_differences(data, kernel, decoder):
     assert explain.feature_influence(clf, rows) == pytest.approx(np.abs(found).mean(axis=0))
 
 
+@pytest.mark.filterwarnings("ignore:The tolerance was met")
 def test_sparse_rows_have_the_same_gradients(data):
     from scipy import sparse
 

@@ -114,6 +114,7 @@ def test_a_long_header_is_refused_unread(filler, tmp_path):
     assert peak < 2**20
 
 
+@pytest.mark.filterwarnings("ignore:The tolerance was met")
 def test_many_names_of_columns_fit_beside_as_many_numbers(tmp_path):
     names = [f"probe number {i:05d} of the table" for i in range(35_000)]
     rows = pd.DataFrame(RNG.randn(40, len(names)), columns=names)

@@ -18,8 +18,9 @@ TARGETS = CODE[Y]
 OPTIONS = {
     "svm": {"tol": 1e-8},
     "spoc": {"tol": 1e-9},
-    "ww": {"tol": 1e-9},
     "sbc": {"extension": "identity", "tol": 1e-9},
+    "kessler": {"tol": 1e-9},
+    "ww": {"tol": 1e-9},
     "jcl": {"tol": 1e-8, "max_iter": 5000},
 }
 

@@ -303,6 +303,7 @@ def test_the_machines_bound_chooses_as_linear_decoding_does():
     assert type(drm.best_estimator_.decoder_) is decoders.DynamicReliability
 
 
+@pytest.mark.filterwarnings("ignore:The tolerance was met")
 @pytest.mark.parametrize("name", ["svc", "ova+hinge"])
 def test_gamma_search_agrees_with_a_grid_search(name):
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -496,6 +497,7 @@ def test_the_own_split_is_one_fold():
     assert "class '2'" in record["reason"]
 
 
+@pytest.mark.filterwarnings("ignore:The tolerance was met")
 def test_facts_are_said():
     X, y = load_iris(return_X_y=True)
     clf = study.methods(["ovo+hinge"])[0].estimator.fit(X, y)

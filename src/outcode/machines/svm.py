@@ -305,7 +305,10 @@ class Path:
         """Warn if a column stopped early."""
         certificate = self.solutions.certificate
         _warn_unconverged(
-            certificate[..., 4].ravel(), certificate[..., 3].ravel(), self.machine.tol
+            certificate[..., 4].ravel(),
+            certificate[..., 3].ravel(),
+            self.machine.tol,
+            trials=True,
         )
 
     def _margins(self, solutions: Any, k: int, width: int, rows: Array) -> Array:
@@ -336,11 +339,12 @@ def _layout(targets: Any, gram: grams.Gram, weight: Array) -> layouts.Layout:
     return layouts.layout(code, kind, gram.order)
 
 
-def _warn_unconverged(violation: Array, gap: Array, tol: float) -> None:
+def _warn_unconverged(violation: Array, gap: Array, tol: float, trials: bool = False) -> None:
+    """Warn of columns that stopped early, or ended with a large gap unless they are trials."""
     late = np.flatnonzero(violation > tol)
-    if not len(late):
+    if not len(late) and not trials:
         warn_gap(gap, tol)
-    else:
+    elif len(late):
         worst = late[np.argmax(violation[late])]
         warn(
             f"{len(late)} of {len(gap)} columns stopped early: the largest violation of the "
