@@ -142,7 +142,7 @@ def lazily(model: Any, verb: str, X: Any) -> Any:
         )
     from dask.dataframe.dispatch import make_meta
 
-    index = make_meta(X).index[:0]  # type: ignore[no-untyped-call]  # Dask ships no types
+    index = make_meta(X).index[:0]  # type: ignore[no-untyped-call, unused-ignore]  # Dask ships no types
     meta = _as_frame(known[:0], index, model.classes_)
     return X.map_partitions(_predict_frame, verb, node, known, meta=meta)
 
