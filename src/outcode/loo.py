@@ -113,7 +113,7 @@ def sharp_bound(clf: Any, X: Any) -> LooBound:
     (:func:`columns.removals`, with the proof). The shift of each margin is the smaller of
     that and [PPF04]'s alpha_is G_ii, so that the rows counted are some of those of :func:`bound`.
     It holds under the same conditions (machines solved exactly), for decoders that :func:`bound`
-    covers, and costs as much as one to some trainings.
+    covers, and costs as much as one to a few trainings.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def sharpened(
 
 
 def estimate(clf: Any, X: Any) -> LooError:
-    """Estimate the leave-one-out error of a fitted classifier: :func:`exact`, nearly, and soon.
+    """Estimate the leave-one-out error of a fitted classifier, much faster than :func:`exact`.
 
     Every support vector is left out in turn, but the solver goes only some steps without it and
     moves only the support vectors and those rows that come next (:func:`columns.removals`).

@@ -47,7 +47,7 @@ SEED = click.option(
     type=click.IntRange(0, 2**32 - 1),
     default=0,
     show_default=True,
-    help="Of everything random: the same seed gives the same numbers.",
+    help="Random seed; the same seed gives the same numbers.",
 )
 DURATION = Quantity("time", TIMES, "30s, 10m or 2h")
 BUDGET = Quantity("time", TIMES, "30s, 10m or 2h", zero=True)
@@ -79,9 +79,7 @@ class Kind(click.ParamType):  # type: ignore[type-arg]  # not generic in older c
 
 
 TEXT = options(
-    click.option(
-        "--delimiter", help="Between the cells of a text file, if the one found is wrong."
-    ),
+    click.option("--delimiter", help="Delimiter of a text file; detected by default."),
     click.option("--encoding", help="Of a text file, if the one found is wrong: cp1252, ..."),
     click.option("--decimal", help="Decimal mark of numbers, if the one found is wrong: . or ,"),
     click.option("--thousands", help="Mark between thousands, if the one found is wrong."),
@@ -142,7 +140,7 @@ RUNNING = options(
         "--n-jobs",
         "-j",
         type=int,
-        help="Worker processes; all cores by default, 0 for none but this one.",
+        help="Number of worker processes; all cores by default, 0 runs in this process.",
     ),
     click.option("--time-limit", type=DURATION, help="Stop the study after this time, e.g. 10m."),
     click.option("--cell-timeout", type=DURATION, help="Give up a run after this time, e.g. 60s."),

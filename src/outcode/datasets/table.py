@@ -23,7 +23,7 @@ class DataError(ValueError):
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a user should know about his data; ``docs/data.md`` explains the codes."""
+    """Something a user should know about the data; ``docs/data.md`` explains the codes."""
 
     code: str
     message: str

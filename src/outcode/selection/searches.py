@@ -162,7 +162,7 @@ class LOOBoundSearch(_Search):
     best_params_, best_index_, best_estimator_
     best_bound_ : the smallest of what it went by
     results_ : a table as a dict of arrays: gamma, C, bound, training_error, seconds, and "sharp" or
-        "estimate", which is left unfinished, and too high, once it cannot be the smallest
+        "estimate"; a value that can no longer be the smallest is an upper limit
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The loss and the penalty of Eq. 4 met in turn, each on its own (Douglas-Rachford splitting).
+"""The loss and the penalty of Eq. 4 minimised in turn (Douglas-Rachford splitting).
 
 With M minimised out, Eq. 4 is loss(W) + Omega(W), Omega(W) = lambda1/2 |W|_F^2 + lambda2/2 |W|_*^2.
 The loss parts by columns, Omega by singular values, so that both of
