@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from outcode.persistence import load, save
     from outcode.selection import OutputCodeClassifierCV
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  #: the only place where the version is written
 
 #: Where each public object lives; every other public name is a room.
 _HOMES = {

@@ -21,6 +21,7 @@ import click
 import numpy as np
 
 from outcode import (
+    __version__,
     codes,
     datasets,
     decoders,
@@ -586,7 +587,7 @@ def _facts_of_the_machine() -> Iterator[tuple[str, str]]:
     import psutil
     from threadpoolctl import threadpool_info
 
-    yield "outcode", importlib.metadata.version("outcode")
+    yield "outcode", __version__
     yield "python", f"{platform.python_version()} on {platform.platform()}"
     yield "cores", str(os.cpu_count())
     memory = psutil.virtual_memory()

@@ -9,9 +9,9 @@ not need is left out: the training labels, the Gram matrix, rows that are no sup
 from __future__ import annotations
 
 import os
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from outcode import __version__
 from outcode.persistence import container
 from outcode.persistence.container import SCHEMA
 from outcode.persistence.models import TREE
@@ -46,7 +46,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     tensors: dict[str, Any] = {}
     tree = MODEL.write(estimator, Place(tensors, TREE))
-    raw = container.to_bytes({"schema": SCHEMA, "outcode": _version(), "model": tree}, tensors)
+    raw = container.to_bytes({"schema": SCHEMA, "outcode": __version__, "model": tree}, tensors)
     MODEL.read(tree, Place(tensors, TREE))  # what cannot be read is not written
     container.write(raw, path)
 
@@ -70,10 +70,3 @@ def _model(document: dict[str, Any], place: Place) -> Any:
     if place.tensors:
         raise place.fault(f"nothing uses the numbers of {min(place.tensors)[:60]!r}")
     return model
-
-
-def _version() -> str:
-    try:
-        return version("outcode")
-    except PackageNotFoundError:
-        return "unknown"

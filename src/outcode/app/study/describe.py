@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from outcode import __version__
 from outcode.datasets import TableEncoder
 
 #: Packages whose version can change a result.
-PACKAGES = "outcode", "numpy", "scipy", "scikit-learn", "numba"
+PACKAGES = "numpy", "scipy", "scikit-learn", "numba"
 
 
 @lru_cache(maxsize=1)
 def versions() -> Mapping[str, str]:
     """Return the versions of what computes the results."""
-    return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+    ours = {"python": platform.python_version(), "outcode": __version__}
+    return ours | {name: _version(name) for name in PACKAGES}
 
 
 def _version(package: str) -> str:
