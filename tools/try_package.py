@@ -1,4 +1,4 @@
-"""Use an installed outcode as a newcomer would: import, fit, command line. Run outside the clone."""
+"""Use an installed outcode as a newcomer would: import, fit, command line."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from outcode import OutputCodeClassifier, load, save
 
 
 def main(source: Path) -> None:
-    """Try the installed package; `source` is the clone, which must not be what was imported."""
-    assert source not in Path(outcode.__file__).parents, "the clone was imported, not the package"
+    """Try the installed package; `source` is the clone, which must not be imported."""
+    assert source / "src" not in Path(outcode.__file__).parents, "the clone was imported"
     assert version("outcode") == outcode.__version__, (version("outcode"), outcode.__version__)
     assert (Path(outcode.__file__).parent / "py.typed").exists()
     _library()
