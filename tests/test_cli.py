@@ -120,10 +120,10 @@ def test_dry_run_runs_nothing(capsys, flowers, tmp_path, monkeypatch):
 
 
 def test_a_cell_that_fails_is_told_and_counted(capsys, flowers, tmp_path):
-    given = ("--methods", "svc", "--folds", "2", "-j", "1", "--cell-timeout", "0.001s")
+    given = ("--methods", "random-forest", "--folds", "2", "-j", "1", "--cell-timeout", "0.001s")
     code, _, said = inside(capsys, "compare", flowers, *given, "-o", tmp_path / "r.html")
     assert code == 5
-    assert "svc, 2 x timeout: Stopped after 0.001 s" in said
+    assert "random-forest, 2 x timeout: Stopped after 0.001 s" in said
     assert "0 of 2" in said
     assert (tmp_path / "r.html").exists()
 

@@ -239,7 +239,7 @@ def troubled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("troubled")
     with pytest.MonkeyPatch.context() as patch, Store(folder / "s.db") as kept:
         patch.setattr(pool, "RETRIES", 1)
-        outcome = run(trouble(folder), kept, n_jobs=2, cell_timeout=4.0, memory_limit=700 * 2**20)
+        outcome = run(trouble(folder), kept, n_jobs=2, cell_timeout=6.0, memory_limit=700 * 2**20)
         yield folder, kept, outcome
 
 
@@ -250,7 +250,7 @@ def trouble(folder):
     methods = [
         Method("well", GaussianNB()),
         Method("mine", Local()),
-        probe("sleep", 6.0),
+        probe("sleep", 10),
         probe("eat", 60),
         probe("die"),
         probe("die_once", str(folder / "marker")),
@@ -291,8 +291,8 @@ def test_every_trouble_gets_its_record(troubled):
     assert outcome.counts == {"ok": 4, "timeout": 1, "memory": 1, "crashed": 1, "failed": 2}
     assert outcome.remaining == 0
     assert outcome.exit_code == 4
-    assert found["sleep"]["reason"] == "Stopped after 4 s, the limit of a run."
-    assert 4.0 < found["sleep"]["seconds"] < 6.0
+    assert found["sleep"]["reason"] == "Stopped after 6 s, the limit of a run."
+    assert 6.0 < found["sleep"]["seconds"] < 9.0
     assert "the limit is 700 MB" in found["eat"]["reason"]
     assert found["eat"]["metrics"]["peak_memory"] > 700 * 2**20
     assert "died 2 times, at last by signal SIGKILL" in found["die"]["reason"]

@@ -15,6 +15,8 @@ from outcode._checks import Array
 MAX_CANDIDATES, PER_LANDMARK = 50_000, 10
 #: Pivots drawn at a time.
 BATCH = 128
+#: What is left of a row's kernel value below this share of the mean one is rounding.
+ROUNDING = 1e-5
 #: A share of the kernel's trace beyond this that the landmarks do not span is said in a warning.
 RESIDUAL_LIMIT = 0.5
 
@@ -61,12 +63,14 @@ def pivots(
         return Choice(np.arange(n), 0.0)
     trace, factor = left.sum(), np.empty((n_landmarks, n), dtype=np.float32)
     chosen: list[int] = []
-    floor = 1e-6 * trace / n
+    floor = ROUNDING * trace / n
     while len(chosen) < n_landmarks and left.max() > floor:
         drawn = _draw(left, min(BATCH, max(8, n_landmarks - len(chosen))), rng)
         known = factor[: len(chosen)]
         block = kernel.block(rows[drawn], rows) - known[:, drawn].T @ known
-        kept = np.array(_accepted(block[:, drawn], left[drawn], rng)[: n_landmarks - len(chosen)])
+        left[drawn] = np.minimum(left[drawn], np.maximum(block[np.arange(len(drawn)), drawn], 0.0))
+        accepted = _accepted(block[:, drawn], left[drawn], floor, rng)
+        kept = np.array(accepted[: n_landmarks - len(chosen)], dtype=np.int64)
         lower = np.linalg.cholesky(block[np.ix_(kept, drawn[kept])])
         rows_of = solve_triangular(lower, block[kept], lower=True, check_finite=False)
         factor[len(chosen) : len(chosen) + len(kept)] = rows_of
@@ -81,12 +85,15 @@ def _draw(left: Array, size: int, rng: np.random.RandomState) -> Array:
     return rng.choice(len(left), size=size, p=left / left.sum())
 
 
-def _accepted(square: Array, left: Array, rng: np.random.RandomState) -> list[int]:
-    """Return the proposals kept, given what is left of the kernel among them."""
+def _accepted(square: Array, left: Array, floor: float, rng: np.random.RandomState) -> list[int]:
+    """Return the proposals kept, given what is left of the kernel among them.
+
+    A pivot below ``floor`` is rounding of the single-precision factor and is never kept.
+    """
     square, kept = square.copy(), []
     for i in range(len(square)):
         pivot = square[i, i]
-        if pivot > 1e-5 * left[i] and rng.random_sample() * left[i] < pivot:
+        if pivot > max(1e-5 * left[i], floor) and rng.random_sample() * left[i] < pivot:
             kept.append(i)
             square -= np.outer(square[:, i], square[i]) / pivot
     return kept

@@ -184,6 +184,8 @@ class Pool:
     def _record(self, cell: Cell, worker: Worker, message: Any) -> dict[str, Any]:
         if isinstance(message, str):
             return blank(cell, "failed", message)
+        if self.limits.seconds is not None and message["seconds"] > self.limits.seconds:
+            return self._stopped(worker, cell, *self._late(self.limits.seconds))
         peak = message["metrics"]["peak_memory"]
         message["metrics"]["peak_memory"] = max(peak or 0, worker.peak) or None
         return dict(message)
@@ -221,11 +223,14 @@ class Pool:
         seconds, memory = self.limits.seconds, self.limits.memory
         worker.peak = max(worker.peak, self.resident(worker.process.pid))
         if seconds is not None and worker.spent > seconds:
-            return "timeout", f"Stopped after {seconds:g} s, the limit of a run.", seconds
+            return self._late(seconds)
         if memory is not None and worker.peak > memory:
             found, most = map(size, (worker.peak, memory))
             return "memory", f"Stopped at {found}: the limit is {most}.", memory
         return None
+
+    def _late(self, seconds: float) -> tuple[str, str, float]:
+        return "timeout", f"Stopped after {seconds:g} s, the limit of a run.", seconds
 
     def _stopped(
         self, worker: Worker, cell: Cell, status: str, reason: str, limit: float | None

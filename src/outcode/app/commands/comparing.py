@@ -1,0 +1,248 @@
+"""`outcode compare`: a study within its time, its leaderboard in view, its report."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcode import datasets
+from outcode.app import report as reports
+from outcode.app import study, terminal
+from outcode.app.commands.files import REPORTS, dataset, reading, writable
+from outcode.app.report.evidence import LEAK
+from outcode.app.terminal import printable, say
+from outcode.words import duration
+
+#: The data set compared when none is given.
+DEFAULT = "digits"
+
+
+#: Seconds kept for writing the report.
+REPORT_SECONDS = 5.0
+
+
+def compare(command: str, sources: Sequence[str], **choices: Any) -> int:
+    """Run a study within its time and write its report."""
+    begin = time.monotonic()
+    output = writable(choices["output"], REPORTS, keep=sources)
+    if choices["methods"] is not None:
+        study.methods(_names(choices["methods"]))  # a slip is told before the data are read
+    found = [dataset(source, **reading(choices)) for source in sources or [DEFAULT]]
+    found += [part for source, data in zip(sources, found, strict=False)
+              for part in _without_leaks(source, data, choices)]  # fmt: skip
+    rows = {data.name: len(data.y) for data in found}
+    whole_rows = len(found[0].y) + bool(choices["sample"])  # a sample asked for is asked for again
+    plan = study.Study(
+        found,
+        _methods(found, choices),
+        **{name: choices[name] for name in ("folds", "repeats", "seed", "scale")},
+    )
+    if choices["dry_run"]:
+        say(str(study.dry_run(plan, n_jobs=choices["n_jobs"])))
+        return 0
+    seconds = choices["time"] - (time.monotonic() - begin) if choices["time"] else None
+    with terminal.Heartbeat():
+        whole = plan
+        if seconds is not None:
+            plan = _on_fewer_rows(plan, seconds, choices["n_jobs"])
+            seconds = choices["time"] - (time.monotonic() - begin)
+        store = study.Store(choices["store"] or output.with_suffix(".db"))
+        limits = {k: choices[k] for k in ("n_jobs", "time_limit", "cell_timeout", "memory_limit")}
+
+        def described(final: study.Study) -> dict[str, Any]:
+            told = study.left_out(whole, final, rows)
+            in_full = {"left_out": told, "in_full": f"{command} --time 0"} if told else {}
+            return _with_variants(final.meta(command), choices) | in_full
+
+        kept = _Kept(store, output)
+        plan, outcome = follow(plan, store, seconds, described, kept.record, **limits)
+    summary = kept.write()
+    _conclude(summary, output, outcome, sources or [DEFAULT], whole_rows, choices, store)
+    return outcome.exit_code
+
+
+class _Kept:
+    """The report on the disk, written anew while the study runs."""
+
+    #: Seconds between two reports.
+    EVERY = 15.0
+
+    def __init__(self, store: study.Store, output: Path) -> None:
+        self.store, self.output, self.last = store, output, time.monotonic()
+
+    def record(self, record: dict[str, Any], view: Any) -> None:
+        """Write the report of what is finished, if the last one is old."""
+        if time.monotonic() - self.last > self.EVERY:
+            self.write()
+            self.last = time.monotonic()
+
+    def write(self) -> dict[str, Any]:
+        """Write the report and return its numbers."""
+        summary = reports.summarise(self.store.meta(), self.store.records())
+        reports.write(summary, self.output)
+        return summary
+
+
+def _methods(found: Sequence[datasets.Dataset], choices: dict[str, Any]) -> list[study.Method]:
+    rows = max(len(data.y) for data in found)
+    if choices["methods"] is not None:
+        return study.methods(_names(choices["methods"]), choices["preset"], rows)
+    classes = max(len(np.unique(data.y)) for data in found)
+    return study.preset(choices["preset"], rows, classes)
+
+
+def _names(given: str) -> list[str]:
+    return [name.strip() for name in given.split(",")]
+
+
+def _on_fewer_rows(plan: study.Study, seconds: float, n_jobs: int | None) -> study.Study:
+    """Return the plan on as many rows as the time allows for, and say so."""
+    rows = max(len(data.y) for data in plan.datasets)
+    if rows > study.FEW_ROWS:
+        say(f"{rows:,} rows: timing each method on a sample, to answer in {duration(seconds)} ...")
+    fewer = study.affordable(plan, seconds, n_jobs=n_jobs)
+    for data, before in zip(fewer.datasets, plan.datasets, strict=True):
+        if len(data.y) < len(before.y):
+            say(f"{data.name}: a sample of {len(data.y):,} of {len(before.y):,} rows is used.")
+    return fewer
+
+
+def _without_leaks(
+    source: str, data: datasets.Dataset, choices: dict[str, Any]
+) -> Iterator[datasets.Dataset]:
+    """Yield the data set without the columns that alone give the class away, if there are any."""
+    leaks = [name for f in data.findings if f.code == LEAK for name in f.columns]
+    if not leaks or len(leaks) >= len(data.table.names) or not Path(source).exists():
+        return
+    say(f"A second run leaves out {printable(', '.join(leaks), 200)}, which gives the class away.")
+    names = "target", "encoding", "delimiter"
+    options = {name: choices[name] for name in names}
+    less = datasets.read(source, **options, drop=(*choices["drop"], *leaks))
+    less = study.sampled(less, choices["sample"] or len(less.y), choices["seed"])
+    yield replace(less, name=f"{data.name} without {', '.join(leaks)}")
+
+
+def _with_variants(meta: dict[str, Any], choices: dict[str, Any]) -> dict[str, Any]:
+    """Say in the meta dict which data sets are others without their leaking columns."""
+    entries = {entry["name"]: entry for entry in meta["datasets"]}
+    for entry in entries.values():
+        leaks = [c for f in entry["findings"] if f["code"] == LEAK for c in f["columns"]]
+        less = entries.get(f"{entry['name']} without {', '.join(leaks)}")
+        if leaks and less is not None:
+            less["without"] = leaks
+    meta["title"] = ", ".join(name for name, entry in entries.items() if "without" not in entry)
+    return meta
+
+
+def _conclude(
+    summary: dict[str, Any],
+    output: Path,
+    outcome: study.Outcome,
+    sources: Sequence[str],
+    rows: int,
+    choices: dict[str, Any],
+    store: study.Store,
+) -> None:
+    """Say the answer, what was left out, and how to train the method to take."""
+    meta, answer = store.meta(), summary["sections"]["answer"]["data"] or {}
+    lines = [printable(answer["headline"], 800)] if answer else []
+    if meta.get("left_out"):
+        lines.append(
+            f"To answer in time: {'; '.join(meta['left_out'])}. In full: {meta['in_full']}"
+        )
+    lines += [f"Report: {output}", *([outcome.sentence] if outcome.sentence else [])]
+    best = answer.get("best")
+    own = _own(summary) if best in study.BASELINES else best
+    if best in study.BASELINES:
+        lines.append(f"{best} is scikit-learn's own; {own or 'nothing'} is the next of outcode's.")
+    if own and len(sources) == 1:
+        lines.append(f"Train it: {_fit_command(own, sources[0], rows, choices, store)}")
+    say(*lines)
+
+
+def _own(summary: dict[str, Any]) -> str | None:
+    """Return the best method on the (last) leaderboard that a model file can hold."""
+    board = summary["sections"]["leaderboard"]["data"]["tables"][-1]["rows"]
+    return next((r["full"] for r in board if not r["baseline"] and r["finished"]), None)
+
+
+def _fit_command(
+    method: str,
+    source: str,
+    rows: int,
+    choices: dict[str, Any],
+    store: study.Store,
+) -> str:
+    """Return the command that trains what was measured, on a file of so many rows."""
+    meta = store.meta()
+    given = {
+        **{name: choices[name] for name in ("target", "delimiter", "encoding", "data_dir")},
+        "preset": choices["preset"],
+        "folds": meta["folds"],
+        "seed": choices["seed"] or None,
+        "scale": None if choices["scale"] == "standard" else choices["scale"],
+        "store": str(store.path),
+    }
+    options = [f"--{k.replace('_', '-')}={v}" for k, v in given.items() if v is not None]
+    leaks = [column for entry in meta["datasets"] for column in entry.get("without", ())]
+    options += [f"--drop={column}" for column in (*choices["drop"], *leaks)]
+    if meta["datasets"][0]["n_rows"] < rows:
+        options.append(f"--sample={meta['datasets'][0]['n_rows']}")
+    return shlex.join(["outcode", "fit", source, "-m", method, *options])
+
+
+def follow(
+    plan: study.Study,
+    store: study.Store,
+    seconds: float | None,
+    described: Callable[[study.Study], dict[str, Any]],
+    on_record: Callable[[dict[str, Any], Any], None],
+    **limits: Any,
+) -> tuple[study.Study, study.Outcome]:
+    """Run a study with its leaderboard in view; return what was run, and how it ended."""
+    again = store.retried_keys(limits["cell_timeout"], limits["memory_limit"])
+    cells = plan.cells()
+    finished = store.records([cell.key for cell in cells if cell.key not in again])
+    methods, sets = len(plan.methods), len(plan.datasets)
+    folds = f"{sets} data sets, {{}} folds of each" if sets > 1 else "{} folds"
+    say(f"{len(cells)} runs: {methods} methods, {folds.format(len(cells) // (methods * sets))}")
+    say("Each method is warmed up on a toy first: compiling is in none of the times.")
+    if finished:
+        say(f"{len(finished)} of them are finished already, from {store.path}.")
+    store.given = described(plan)
+    with terminal.Leaderboard([m.name for m in plan.methods], len(cells), plan.measure) as board:
+        board.take(finished)
+
+        def seen(record: dict[str, Any], view: Any) -> None:
+            board.add(record, view.left if seconds is None else None)
+            on_record(record, view)
+
+        if seconds is None:
+            outcome = study.run(plan, store, on_record=seen, **limits)
+        else:
+            limit = min(seconds, limits.pop("time_limit") or seconds)
+            limit = max(1.0, limit - REPORT_SECONDS)
+            plan, outcome = study.run_in_time(
+                plan, store, limit, on_record=seen, describe=described, **limits
+            )
+    _say_boards(plan, store)
+    return plan, outcome
+
+
+def _say_boards(plan: study.Study, store: study.Store) -> None:
+    """Say how the methods stand, also where the columns that leak are left out."""
+    without = {entry["name"] for entry in store.meta()["datasets"] if "without" in entry}
+    records = store.records(plan.keys())  # what another run on the same store has done, too
+    for part in (set(), *({name} for name in without)):
+        mine = [
+            r for r in records if r["dataset"] in part or (not part and r["dataset"] not in without)
+        ]
+        board = terminal.Leaderboard([m.name for m in plan.methods], len(mine), plan.measure)
+        board.take(mine)
+        say("", *(f"{printable(name)}:" for name in part), board.text(), "", *board.reasons())
