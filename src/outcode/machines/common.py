@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,23 @@ def warn_gap(gap: Any, tol: float) -> None:
             f"The tolerance was met (tol={tol:g}), but the objective may lie {100 * worst:.2g} % "
             f"above its minimum, as with a large C on features that are not scaled. Scale the "
             f"features (StandardScaler), or lower C or tol.",
+            ConvergenceWarning,
+        )
+
+
+#: Margins of all rows, and the certificate of the machine that has them, if it tells.
+Solved = tuple[Array, Certificate | None]
+
+
+def warn_held_out(solved: Sequence[Certificate | None], tol: float) -> None:
+    """Warn if machines that hold out a fold stopped early, and say by how much."""
+    early = [certificate for certificate in solved if certificate and not certificate.converged]
+    if early:
+        warn(
+            f"{len(early)} of {len(solved)} machines that hold out a fold stopped early: their "
+            f"largest violation of the optimality conditions is "
+            f"{max(certificate.violation for certificate in early):.2g} (tol={tol:g}), and the "
+            f"probabilities rest on them. Raise max_iter, or scale the features.",
             ConvergenceWarning,
         )
 

@@ -12,18 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from outcode import dichotomies, kernels
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights
-from outcode.machines.common import as_targets, warn_early
+from outcode._checks import Array, positive
+from outcode.machines.all_classes import SHIFTS, AllClasses, Solve, both_classes
 from outcode.machines.expansion import as_rows
-from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
+from outcode.machines.kernel import KernelParameters, Task
 from outcode.parallel import single_blas
-from outcode.progress import progress
 from outcode.saved import Optional, reals
 from outcode.solvers import spoc
 from outcode.solvers.spoc import Solution
 
-#: What is added to the kernel.
-SHIFTS = {"none": 0.0, "kernel": 1.0}
 #: Most steps per row: what has not converged by then is ill-conditioned.
 MOST_PASSES = 20_000
 #: More rows than this are learned without a Gram matrix when the kernel is linear.
@@ -40,7 +37,7 @@ class CrammerSingerParameters(KernelParameters):
     max_iter: int = field(default=10_000_000, kw_only=True)
 
 
-class CrammerSinger(CrammerSingerParameters, KernelMachine):
+class CrammerSinger(CrammerSingerParameters, AllClasses):
     """Multiclass support vectors: one vector M_r per class, all learned in one problem (SPOC).
 
     Minimises  beta/2 sum_r |M_r|^2 + sum_i c_i xi_i  subject to  M_{y_i}.x_i - M_r.x_i >= 1 - xi_i
@@ -81,8 +78,9 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
     (150, 3)
     """
 
+    called = "SPOC"
     saved = {
-        **KernelMachine.saved,
+        **AllClasses.saved,
         "coef_": Optional(reals("n_dichotomies", "n_features")),
     }
 
@@ -105,53 +103,37 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
                 return grams.features(X)
         return super().gram(X, targets, sample_weight, n_jobs=n_jobs)
 
-    def fit_gram(
-        self,
-        gram: Any,
-        targets: Any,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        start: Any = None,
-    ) -> CrammerSinger:
-        """Train all classes on a Gram matrix or store, from the solution of ``start`` if given."""
-        gram = as_store(gram)
-        targets = as_targets(targets, len(gram))
-        problem = _Classes.of(self, gram, targets, row_weights(sample_weight, len(gram)), n_jobs)
-        solution = problem.solve(problem.mass, _solution_of(start, self.beta))
-        warn_early(solution, self.tol, "SPOC")
-        self._remember(solution, gram, targets)
-        return self
+    @property
+    def scale(self) -> float:  # type: ignore[override]  # a number all the same
+        """Beta: M_r = 1/beta sum_i tau_ir x_i."""
+        return positive(self.beta, "beta")
 
-    def held_out_margins(
-        self,
-        gram: Any,
-        targets: Any,
-        fold: Array,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Array:
-        """Return margins of each row under a machine trained without its fold (-1: none).
+    def solver(self, task: Task, labels: Array) -> Solve:
+        b = dichotomies.margin_requirements(labels, max(2, int(labels.max()) + 1))
+        features = task.gram.matrix is None and task.gram.kernel.linear
+        solver: Any = spoc.solve_linear if features else spoc.solve
+        rows = task.gram.rows.values if features else task.gram
+        options = {
+            "beta": self.scale,
+            "shift": SHIFTS[self.bias],
+            "tol": positive(self.tol, "tol"),
+            "max_iter": min(self.max_iter, MOST_PASSES * len(labels)),
+            "n_jobs": task.n_jobs,
+        }
 
-        The fitted solution is where each one starts.
-        """
-        check_is_fitted(self, "tau_")
-        gram = as_store(gram)
-        targets = as_targets(targets, len(gram))
-        problem = _Classes.of(self, gram, targets, row_weights(sample_weight, len(gram)), n_jobs)
-        out, numbers = self.training_margins_.copy(), np.unique(fold[fold >= 0])
-        start = _solution_of(self, self.beta)
-        with progress("folds", len(numbers), verbose) as report:
-            for f in numbers:
-                held = fold == f
-                if self.tau_[held].any():  # without support vectors nothing changes
-                    scores = problem.solve(np.where(held, 0.0, problem.mass), start).scores
-                    out[held] = as_columns(scores, targets.shape[1])[held]
-                report.advance()
-        return out
+        def solve(weight: Array, start: Any) -> Solution:
+            if start is not None and start[1] is None and not features:
+                start = None  # of another Gram matrix: what tau gives on this one is not known
+            return solver(rows, labels, b, weight, start=start, **options)
+
+        return solve
+
+    def remember(self, solution: Any, gram: grams.Gram) -> None:
+        self.tau_, self.norm2_ = solution.tau, solution.norm2
+        self.gram_diagonal_ = gram.diagonal
+        if gram.kernel.linear:
+            rows = self.support_rows_.values
+            self.coef_ = np.ascontiguousarray((rows.T @ self.dual_coef_[self.pooled_]).T)
 
     def margins(self, X: Any) -> Array:
         check_is_fitted(self, "tau_")
@@ -170,103 +152,7 @@ class CrammerSinger(CrammerSingerParameters, KernelMachine):
 
     def unpack(self, values: dict[str, Any]) -> None:
         super().unpack(values)
-        two = self.dual_coef_.shape[1] == 1
-        self.tau_ = both_classes(self.dual_coef_ / 2 if two else self.dual_coef_) * self.beta
-
-    def _remember(self, solution: Solution, gram: grams.Gram, targets: Array) -> None:
-        self.tau_ = solution.tau
-        columns = targets.shape[1]
-        self.training_margins_ = as_columns(solution.scores, columns)
-        self.dual_coef_ = as_columns(solution.tau / self.beta, columns)
-        self.bias_ = SHIFTS[self.bias] * self.dual_coef_.sum(axis=0)
-        self.objective_, self.dual_objective_ = solution.objective, solution.dual_objective
-        self.gap_, self.norm2_, self.n_iter_ = solution.gap, solution.norm2, solution.n_iter
-        self.gram_diagonal_ = gram.diagonal
-        self.expand(gram, np.ones_like(targets))
-        if gram.kernel.linear:
-            rows = self.support_rows_.values
-            self.coef_ = np.ascontiguousarray((rows.T @ self.dual_coef_[self.pooled_]).T)
-
-
-@dataclass(frozen=True)
-class _Classes:
-    """The problem of all classes on a Gram store, or on the rows of a linear kernel."""
-
-    machine: CrammerSinger
-    gram: grams.Gram
-    labels: Array
-    mass: Array
-    n_jobs: int | None
-
-    @classmethod
-    def of(
-        cls, machine: CrammerSinger, gram: grams.Gram, targets: Array, mass: Array, n_jobs: Any
-    ) -> _Classes:
-        lookup(SHIFTS, machine.bias, "bias")
-        labels = class_of(targets, mass)
-        if gram.order is not None:
-            raise ValueError("This Gram store has its rows sorted for a code: build one without.")
-        return cls(machine, gram, labels, mass, n_jobs)
-
-    def solve(self, mass: Array, start: tuple[Array, Array | None] | None) -> Solution:
-        """Return the optimum for some weights, from (tau, K tau) of a solution or nothing."""
-        machine, beta = self.machine, positive(self.machine.beta, "beta")
-        b = dichotomies.margin_requirements(self.labels, max(2, int(self.labels.max()) + 1))
-        features = self.gram.matrix is None and self.gram.kernel.linear
-        solver: Any = spoc.solve_linear if features else spoc.solve
-        rows = self.gram.rows.values if features else self.gram
-        if start is not None and start[1] is None and not features:
-            start = None  # of another Gram matrix: what tau gives on this one is not known
-        return solver(
-            rows,
-            self.labels,
-            b,
-            mass,
-            beta=beta,
-            shift=SHIFTS[machine.bias],
-            tol=positive(machine.tol, "tol"),
-            max_iter=min(machine.max_iter, MOST_PASSES * len(self.labels)),
-            start=start,
-            n_jobs=self.n_jobs,
-        )
-
-
-def class_of(targets: Array, weight: Array) -> Array:
-    """Return the class of each row of one-vs-all targets; an error for those of another code."""
-    labels = targets.argmax(axis=1) if targets.shape[1] > 1 else (targets[:, 0] > 0).astype(int)
-    counted = weight > 0
-    own = (targets > 0).sum(axis=1)
-    several = targets.shape[1] > 1
-    if (targets == 0).any() or (several and np.any(own[counted] != 1)):
-        raise ValueError(
-            "This machine learns all classes at once and needs a column per class: use code='ova'."
-        )
-    if len(np.unique(labels[counted])) < max(2, targets.shape[1]):
-        raise ValueError("Every class needs a row of positive weight.")
-    return labels
-
-
-def both_classes(values: Array) -> Array:
-    """Return a column per class: the single column of two classes has the opposite beside it."""
-    return np.hstack([-values, values]) if values.shape[1] == 1 else values
-
-
-def as_columns(scores: Array, columns: int) -> Array:
-    """Return a column per class as the code has them: one for two classes."""
-    return scores[:, 1:] - scores[:, :1] if columns == 1 else scores
-
-
-def _scores(margins: Array) -> Array:
-    """Return M_r.x of the training rows; sum_r M_r = 0, so that two classes have opposite ones."""
-    return both_classes(margins / 2) if margins.shape[1] == 1 else margins
-
-
-def _solution_of(start: Any, beta: float) -> tuple[Array, Array | None] | None:
-    """Return tau and K tau with which M = K tau / beta is that of a machine to start from."""
-    if start is None:
-        return None
-    margins, tau = start.training_margins_, start.tau_ * (beta / start.beta)
-    return tau, None if margins is None else _scores(margins) * beta
+        self.tau_ = both_classes(self.dual_coef_) * self.beta
 
 
 def _entries_per_row(X: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from outcode import gram as grams
 from outcode import kernels
-from outcode._checks import Array, lookup, positive, row_weights, warn
-from outcode.machines.common import as_targets, check_signs
+from outcode._checks import Array, lookup, positive, warn
+from outcode.machines.common import Solved, as_targets, check_signs
 from outcode.machines.expansion import as_rows
-from outcode.machines.kernel import KernelMachine, as_store
+from outcode.machines.kernel import KernelMachine, Task
 from outcode.machines.least_squares import _products
-from outcode.parallel import single_blas, thread_map
-from outcode.progress import progress
+from outcode.parallel import single_blas
 from outcode.saved import reals
 from outcode.solvers import jcl as joint
 
@@ -111,31 +111,27 @@ class Joint(KernelMachine):
     def row_order(self, targets: Array) -> Array | None:
         return None
 
-    def fit_gram(
-        self,
-        gram: Any,
-        targets: Any,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        start: Any = None,
-    ) -> Joint:
-        """Train all columns on a Gram matrix or store; ``start`` is of no use here."""
-        gram = as_store(gram)
-        problem = self.factorise(gram, targets, sample_weight)
-        self.fit_factorised(problem, gram, targets, n_jobs=n_jobs)
+    def train(self, task: Task, start: Any) -> None:
+        problem = self.factorise(task.gram, task.targets, task.weight)
+        self.fit_factorised(problem, task.gram, task.targets, n_jobs=task.n_jobs)
         _warn_unconverged(self)
-        return self
+
+    def holding_out(self, task: Task) -> Callable[[Array], Solved]:
+        """Return a function from rows to margins without them: a training of its own."""
+
+        def leave_out(rows: Array) -> Solved:
+            problem = self.factorise(task.gram, task.targets, task.without(rows))
+            return self.margins_of(problem, task.gram, task.targets), None
+
+        return leave_out
 
     def factorise(self, gram: Any, targets: Any, sample_weight: Any = None) -> joint.Problem:
         """Return what serves every lambda1 and lambda2: the decomposition, and the targets in it.
 
         ``gram`` is a store of :meth:`gram`, or a matrix.
         """
-        gram = as_store(gram)
-        targets = as_targets(targets, len(gram))
-        weight = row_weights(sample_weight, len(gram))
+        task = Task.of(gram, targets, sample_weight)
+        gram, targets, weight = task.gram, task.targets, task.weight
         check_signs(targets, weight)
         with single_blas():
             if gram.matrix is None:
@@ -158,38 +154,6 @@ class Joint(KernelMachine):
             self._certify(found, problem, targets)
         self.expand(gram, np.ones_like(targets))  # every column sums over all rows
         return self
-
-    def held_out_margins(
-        self,
-        gram: Any,
-        targets: Any,
-        fold: Array,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Array:
-        """Return margins of each row under machines and a relation trained without its fold.
-
-        ``fold`` (n_samples,) numbers the folds, -1 for a row that is never left out. Each fold is
-        a training of its own.
-        """
-        gram = as_store(gram)
-        targets, weight = as_targets(targets, len(gram)), row_weights(sample_weight, len(gram))
-        out = np.empty(targets.shape)
-        numbers = np.unique(fold)
-        with progress("folds", len(numbers), verbose) as report:
-
-            def task(f: int) -> None:
-                tested = np.flatnonzero(fold == f)
-                kept = weight if f < 0 else np.where(fold == f, 0.0, weight)
-                problem = self.factorise(gram, targets, kept)
-                margins = self.margins_of(problem, gram, targets)
-                out[tested] = margins[tested]
-                report.advance()
-
-            thread_map(task, numbers.tolist(), n_jobs)
-        return out
 
     def margins_of(self, problem: joint.Problem, gram: Any, targets: Any) -> Array:
         """Return the margins of all rows under machines trained on a factorised problem."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array, row_weights
+from outcode.machines.common import Solved, as_targets, warn_held_out
 from outcode.machines.expansion import Expansion, as_rows, class_order
+from outcode.parallel import thread_map
+from outcode.progress import progress
 
 
 @dataclass(eq=False, repr=False)
@@ -45,12 +51,55 @@ class KernelParameters:
         return tags
 
 
+@dataclass(frozen=True)
+class Task:
+    """What a kernel machine is trained on, checked: a Gram store, targets, weights of the rows."""
+
+    gram: grams.Gram
+    targets: Array
+    weight: Array
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    @classmethod
+    def of(cls, gram: Any, targets: Any, sample_weight: Any, **threads: Any) -> Task:
+        """Return the task of a Gram store or matrix, or an error that says what is wrong."""
+        gram = as_store(gram)
+        n = len(gram)
+        return cls(gram, as_targets(targets, n), row_weights(sample_weight, n), **threads)
+
+    def without(self, rows: Array) -> Array:
+        """Return the weights once some rows are left out."""
+        weight = self.weight.copy()
+        weight[rows] = 0.0
+        return weight
+
+
 class KernelMachine(KernelParameters, Expansion):
     """A machine on a Gram store shared by all its columns.
 
-    A subclass adds its parameters and defines ``fit_gram``, which sets ``dual_coef_`` and
-    ``bias_`` and calls ``expand``.
+    A subclass adds its parameters and defines :meth:`train`, which sets ``dual_coef_``, ``bias_``
+    and ``training_margins_`` and calls ``expand``, and :meth:`holding_out` if it knows a faster
+    way to leave rows out than training again.
     """
+
+    #: Whether the folds that are held out are trained at the same time.
+    parallel_folds: ClassVar[bool] = True
+    training_margins_: Any
+
+    def train(self, task: Task, start: Any) -> None:
+        """Train all columns."""
+        raise NotImplementedError(f"{type(self).__name__} must define train()")
+
+    def holding_out(self, task: Task) -> Callable[[Array], Solved]:
+        """Return a function from rows to the margins of a machine trained without them."""
+
+        def leave_out(rows: Array) -> Solved:
+            machine = clone(self)
+            machine.fit_gram(task.gram, task.targets, task.without(rows), n_jobs=1, start=self)
+            return machine.training_margins_, None
+
+        return leave_out
 
     def fit(
         self,
@@ -79,7 +128,44 @@ class KernelMachine(KernelParameters, Expansion):
         ``start`` is a machine fitted to a similar problem on the same rows, where a machine that
         iterates begins.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define fit_gram()")
+        self.train(Task.of(gram, targets, sample_weight, n_jobs=n_jobs, verbose=verbose), start)
+        return self
+
+    def held_out_margins(
+        self,
+        gram: Any,
+        targets: Any,
+        fold: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Array:
+        """Return margins of each row under machines trained without its fold.
+
+        ``fold`` (n_samples,) numbers the folds, -1 for a row that is never left out. A machine that
+        iterates starts each of them from the fitted solution.
+        """
+        check_is_fitted(self, "bias_")
+        task = Task.of(gram, targets, sample_weight, n_jobs=n_jobs, verbose=verbose)
+        return self.hold_out(task, fold)
+
+    def hold_out(self, task: Task, fold: Array) -> Array:
+        """Return the margins of all rows, each without its fold: one training after the other."""
+        out, numbers = np.empty(task.targets.shape), np.unique(fold).tolist()
+        leave_out = self.holding_out(task)
+        with progress("folds", len(numbers), task.verbose) as report:
+
+            def one(f: int) -> Any:
+                held = np.flatnonzero(fold == f)
+                margins, certificate = leave_out(held if f >= 0 else held[:0])
+                out[held] = margins[held]
+                report.advance()
+                return certificate
+
+            solved = thread_map(one, numbers, task.n_jobs if self.parallel_folds else 1)
+        warn_held_out(solved, getattr(self, "tol", 0.0))
+        return out
 
     def weigh(self, y: Array, sample_weight: Array) -> Array:
         if self.class_weight is None:

@@ -11,9 +11,9 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights, warn
-from outcode.machines.common import as_targets, check_signs
-from outcode.machines.kernel import KernelMachine, as_store
+from outcode._checks import Array, lookup, positive, warn
+from outcode.machines.common import check_signs
+from outcode.machines.kernel import KernelMachine, Task
 from outcode.parallel import thread_map
 from outcode.progress import progress
 from outcode.solvers.svm import columns as duals
@@ -82,19 +82,9 @@ class LeastSquares(KernelMachine):
             "raise max_memory, use fewer rows, or use machine='svm'",
         )
 
-    def fit_gram(
-        self,
-        gram: Any,
-        targets: Any,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        start: Any = None,
-    ) -> LeastSquares:
-        """Train all columns on a Gram matrix or store; ``start`` is of no use here."""
-        gram, targets, box = self._check(gram, targets, sample_weight)
-        check_signs(targets, box)
+    def train(self, task: Task, start: Any) -> None:
+        targets, gram = task.targets, task.gram
+        check_signs(targets, task.weight)
         self.dual_coef_ = np.zeros(targets.shape, order="F")
         self.loo_margins_ = np.zeros(targets.shape, order="F")
         self.bias_ = np.zeros(targets.shape[1])
@@ -106,31 +96,19 @@ class LeastSquares(KernelMachine):
             self.loo_margins_[np.ix_(rows, columns)] = t - s / system.inverse_diagonal()[:, None]
             self.bias_[columns] = bias + system.shift * s.sum(axis=0)
 
-        self._each_system(solve, gram, targets, box, n_jobs, verbose)
-        self._certify(_products(gram, self.dual_coef_, n_jobs), targets, box)
+        box = self._each_system(solve, task)
+        self._certify(_products(gram, self.dual_coef_, task.n_jobs), targets, box)
         self.expand(gram, targets)
         _warn_residual(self.gap_)
-        return self
 
-    def held_out_margins(
-        self,
-        gram: Any,
-        targets: Any,
-        fold: Array,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Array:
-        """Return margins of each row under machines trained without its fold.
+    def hold_out(self, task: Task, fold: Array) -> Array:
+        """Return margins of each row without its fold; nothing is trained again.
 
-        ``fold`` (n_samples,) numbers the folds, -1 for a row that is never left out. Nothing is
-        trained again: without the rows F of a fold the dual variables and the bias are
+        Without the rows F of a fold the dual variables and the bias are
         (s, b) - [B^-1]_.F ([B^-1]_FF)^-1 s_F.
         """
-        gram, targets, box = self._check(gram, targets, sample_weight)
-        matrix, place = _whole(gram), grams.places(gram)
-        out = np.empty(targets.shape)
+        matrix, place = _whole(task.gram), grams.places(task.gram)
+        out = np.empty(task.targets.shape)
 
         def solve(system: _System, rows: Array, columns: Array, t: Array) -> None:
             s, bias = system.solve(t)
@@ -144,38 +122,30 @@ class LeastSquares(KernelMachine):
                 cross = matrix[np.ix_(place[tested], place[rows])]
                 out[np.ix_(tested, columns)] = cross @ kept + constant
 
-        self._each_system(solve, gram, targets, box, n_jobs, verbose)
+        self._each_system(solve, task)
         return out
 
     def _each_system(
-        self,
-        solve: Callable[[_System, Array, Array, Array], None],
-        gram: grams.Gram,
-        targets: Array,
-        box: Array,
-        n_jobs: int | None,
-        verbose: int,
-    ) -> None:
-        """Factorise once for each set of columns that use the same rows, and hand it over."""
-        matrix, place = _whole(gram), grams.places(gram)
-        tasks = list(_used_rows(targets, box))
-        with progress("factorisations", len(tasks), verbose) as report:
+        self, solve: Callable[[_System, Array, Array, Array], None], task: Task
+    ) -> Array:
+        """Factorise once for each set of columns that use the same rows, and hand it over.
 
-            def task(item: tuple[Array, Array]) -> None:
+        Returns C_i of every row.
+        """
+        lookup(duals.BIASES, self.bias, "bias")
+        box = positive(self.C, "C") * task.weight
+        matrix, place = _whole(task.gram), grams.places(task.gram)
+        tasks = list(_used_rows(task.targets, box))
+        with progress("factorisations", len(tasks), task.verbose) as report:
+
+            def one(item: tuple[Array, Array]) -> None:
                 rows, columns = item
                 system = _System.of(matrix, place[rows], box[rows], self.bias)
-                solve(system, rows, columns, targets[np.ix_(rows, columns)].astype(np.float64))
+                solve(system, rows, columns, task.targets[np.ix_(rows, columns)].astype(np.float64))
                 report.advance()
 
-            thread_map(task, tasks, n_jobs)
-
-    def _check(
-        self, gram: Any, targets: Any, sample_weight: Any
-    ) -> tuple[grams.Gram, Array, Array]:
-        gram = as_store(gram)
-        lookup(duals.BIASES, self.bias, "bias")
-        box = positive(self.C, "C") * row_weights(sample_weight, len(gram))
-        return gram, as_targets(targets, len(gram)), box
+            thread_map(one, tasks, task.n_jobs)
+        return box
 
     def _certify(self, products: Array, targets: Array, box: Array) -> None:
         """Margins of all rows, and from them the objective and the residual."""

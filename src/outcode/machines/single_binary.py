@@ -13,16 +13,15 @@ from a matrix of feature extensions M, one row per column, or is learned (Algori
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
-from outcode._checks import Array, lookup, positive, row_weights, warn
+from outcode._checks import Array, lookup, positive, warn
 from outcode.machines.class_kernels import (
     CLASS_KERNELS,
     EXTENSIONS,
@@ -30,9 +29,9 @@ from outcode.machines.class_kernels import (
     as_weights,
     prior_weights,
 )
-from outcode.machines.common import as_targets, warn_early
-from outcode.machines.kernel import KernelMachine, KernelParameters, as_store
-from outcode.parallel import single_blas, thread_map
+from outcode.machines.common import Solved, warn_early
+from outcode.machines.kernel import KernelMachine, KernelParameters, Task
+from outcode.parallel import single_blas
 from outcode.progress import progress
 from outcode.saved import reals
 from outcode.solvers import sbc
@@ -129,62 +128,28 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
     def row_order(self, targets: Array) -> Array | None:
         return None
 
-    def fit_gram(
-        self,
-        gram: Any,
-        targets: Any,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        start: Any = None,
-    ) -> SingleBinary:
-        """Solve the single binary problem, learning its class kernel; ``start`` is of no use."""
-        gram = as_store(gram)
-        targets = as_targets(targets, len(gram))
-        weight = row_weights(sample_weight, len(gram))
+    def train(self, task: Task, start: Any) -> None:
+        gram, targets, weight = task.gram, task.targets, task.weight
         problem = sbc.begin(gram, targets, positive(self.C, "C") * weight)
         basis = self._basis(targets.shape[1], gram)
         with single_blas():
-            learned = self._learn(problem, basis, weight @ (targets > 0), weight.sum(), verbose)
+            mass, total = weight @ (targets > 0), weight.sum()
+            learned = self._learn(problem, basis, mass, total, task.verbose)
         self._remember(problem, learned)
         self.kernel_bound_ = float(learned.weights.sum() * basis.diagonal(0, 1, 2).max())
         self.expand(gram, np.ones_like(targets))
-        return self
 
-    def held_out_margins(
-        self,
-        gram: Any,
-        targets: Any,
-        fold: Array,
-        sample_weight: Any = None,
-        *,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> Array:
-        """Return margins of each row under a machine without its fold (-1: none).
+    def holding_out(self, task: Task) -> Callable[[Array], Solved]:
+        """Return a function from rows to margins without them; the class kernel is that of all."""
+        problem = sbc.begin(task.gram, task.targets, positive(self.C, "C") * task.weight)
+        problem.set_rows(np.arange(len(task.gram)), self.copy_coef_.T)
 
-        The class kernel is that of all rows; the fitted solution is where each fold starts.
-        """
-        check_is_fitted(self, "copy_coef_")
-        gram = as_store(gram)
-        targets = as_targets(targets, len(gram))
-        box = positive(self.C, "C") * row_weights(sample_weight, len(gram))
-        problem = sbc.begin(gram, targets, box)
-        problem.set_rows(np.arange(len(gram)), self.copy_coef_.T)
-        out, numbers = self.training_margins_.copy(), np.unique(fold[fold >= 0]).tolist()
-        with progress("folds", len(numbers), verbose) as report:
+        def leave_out(rows: Array) -> Solved:
+            part = problem.without(rows)
+            solution = sbc.solve(part, self.class_kernel_, self.tol, self.max_iter)
+            return (self.class_kernel_ @ part.F).T + solution.bias, solution
 
-            def task(f: int) -> sbc.Solution:
-                rows = np.flatnonzero(fold == f)
-                part = problem.without(rows)
-                solution = sbc.solve(part, self.class_kernel_, self.tol, self.max_iter)
-                out[rows] = (self.class_kernel_ @ part.F[:, rows]).T + solution.bias
-                report.advance()
-                return solution
-
-            _warn_held_out(thread_map(task, numbers, n_jobs), self.tol)
-        return out
+        return leave_out
 
     def packed(self) -> Mapping[str, Any]:
         values = super().packed()
@@ -250,27 +215,13 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         warn_early(learned.solution, self.tol, "The machine")
         if learned.left > self.kernel_tol:
             what = "change" if self.update == "paper" else "gap to the minimum"
-            _warn_early(
+            warn(
                 f"The kernel weights stopped early after {self.n_updates_} updates: their "
                 f"relative {what} is {learned.left:.2g} (kernel_tol={self.kernel_tol:g}), the "
                 f"objective at most {100 * learned.gap:.2g} % above its minimum. Use "
-                f"update='alternating', or raise max_updates."
+                f"update='alternating', or raise max_updates.",
+                ConvergenceWarning,
             )
-
-
-def _warn_held_out(solved: Sequence[sbc.Solution], tol: float) -> None:
-    early = [solution for solution in solved if not solution.converged]
-    if early:
-        _warn_early(
-            f"{len(early)} of {len(solved)} machines that hold out a fold stopped early: their "
-            f"largest violation of the optimality conditions is "
-            f"{max(solution.violation for solution in early):.2g} (tol={tol:g}), and the "
-            f"probabilities rest on them. Raise max_iter, or scale the features."
-        )
-
-
-def _warn_early(message: str) -> None:
-    warn(message, ConvergenceWarning)
 
 
 NAMES = {"sbc": SingleBinary}

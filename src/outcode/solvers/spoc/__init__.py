@@ -16,8 +16,7 @@ Three levels of work, as for binary machines:
 
 - *one sample*: the reduced problem (Eq. 37, Fig. 3), solved exactly by a projection on a simplex;
 - *a square*: the samples worth working on, their kernel values gathered, largest violation first;
-- *all samples*: after each square G is brought up to date in float64 from the samples that moved,
-  and the violation measured on it decides whether to stop.
+- *all samples*: :mod:`outcode.solvers.squares` chooses the squares and decides whether to stop.
 
 For the linear kernel M itself is kept instead of G, and no kernel value is ever computed.
 

@@ -13,32 +13,24 @@ Dual, over 0 <= alpha_ir <= C_i, r != y_i, with tau_ir = -alpha_ir and tau_{i y_
 the violation of a sample the largest gradient that its bounds allow to follow.
 
 The block of one sample is solved exactly (Wang & Scott 2021, "An exact solver for the
-Weston-Watkins SVM subproblem"). As for SPOC, samples at their bounds that do not want to leave them
-are left out, the kernel values of the others are gathered, and G of all samples is brought up to
-date in float64 after each such square; the violation measured on it decides whether to stop.
+Weston-Watkins SVM subproblem"); :mod:`outcode.solvers.squares` chooses the samples to work on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from outcode._checks import Array
-from outcode.parallel import single_blas, thread_map
+from outcode.solvers import squares
 from outcode.solvers.certificate import Certificate
-from outcode.solvers.store import TILE, Store
+from outcode.solvers.store import Store
 from outcode.solvers.ww.loops import descend, reduced, total, violations
 
 __all__ = ["Solution", "reduced", "solve", "total"]
 
-#: Steps, as a multiple of the samples worked on, before looking whether few of them are active.
-BURST = 2
-#: Samples are gathered into a square once at most this share is active, unless they are this few.
-SHRINK, SMALL = 1 / 2, 600
-#: Rounds in which the violation of all samples may fail to fall before giving up.
-PATIENCE = 10
 #: A square is solved to this share of the tolerance: what rounding adds stays below the rest.
 INNER = 0.8
 
@@ -81,6 +73,26 @@ class Problem:
         free = ((self.alpha > 0) & (self.alpha < self.box)).any(axis=0)
         return np.flatnonzero(free | (psi > tol))
 
+    def part(self, index: Array, dtype: Any) -> Problem:
+        """Return the problem of some samples alone."""
+        G = self.G[:, index].astype(dtype, order="C")
+        alpha = np.ascontiguousarray(self.alpha[:, index])
+        return Problem(alpha, G, self.labels[index], self.box[index], self.shift)
+
+    def descend(self, matrix: Array, diagonal: Array, tol: float, most: int) -> int:
+        """Make at most some steps on a square of kernel values."""
+        arrays = matrix, diagonal, self.G, self.alpha, self.labels, self.box
+        return int(descend(*arrays, self.shift, tol, most))
+
+    def ease(self, matrix: Array, bursts: int, tol: float) -> None:
+        """Do nothing: the exact blocks are enough."""
+
+    def merge(self, part: Problem, index: Array) -> Array:
+        """Take over the alpha of some samples; return how tau changes."""
+        change = as_tau(part.alpha, part.labels) - as_tau(self.alpha[:, index], part.labels)
+        self.alpha[:, index] = part.alpha
+        return change
+
 
 def solve(
     gram: Store,
@@ -107,27 +119,17 @@ def solve(
     """
     G, labels = np.zeros((n_classes, len(labels))), labels.astype(np.int64)
     problem = Problem(_held(G.copy(), labels, box), G, labels, box, shift)
-    _begin(gram, problem, start, n_jobs)
-    n_iter, stalled, psi = 0, 0, problem.psi()
-    while psi.max() > tol and n_iter < max_iter and stalled < PATIENCE:
-        index = _working_set(gram, problem, psi, tol)
-        steps, solved = _work(gram, problem, index, INNER * tol, max_iter - n_iter, n_jobs)
-        n_iter, psi = n_iter + steps, problem.psi()
-        if solved and psi[index].max() > tol:  # the kernel values are coarse: look again
-            stalled += 1
-    return _certify(problem, n_iter, float(psi.max()), tol)
-
-
-def _begin(
-    gram: Store, problem: Problem, start: tuple[Array, Array] | None, n_jobs: int | None
-) -> None:
     if start is not None:
         before, product = start
-        alpha = _held(np.clip(-before.T, 0.0, problem.box), problem.labels, problem.box)
+        alpha = _held(np.clip(-before.T, 0.0, box), labels, box)
         problem.G += product.T
-        change = as_tau(alpha, problem.labels) - before.T
-        _add(gram, problem, np.arange(len(problem.labels)), change, n_jobs)
+        change = as_tau(alpha, labels) - before.T
+        squares.add(gram, problem, np.arange(len(labels)), change, n_jobs)
         problem.alpha[:] = alpha
+    n_iter, violation = squares.solve(
+        gram, problem, tol=tol, share=INNER, max_iter=max_iter, n_jobs=n_jobs
+    )
+    return _certify(problem, n_iter, violation, tol)
 
 
 def as_tau(alpha: Array, labels: Array) -> Array:
@@ -144,68 +146,6 @@ def _held(alpha: Array, labels: Array, box: Array) -> Array:
     return alpha
 
 
-def _working_set(gram: Store, problem: Problem, psi: Array, tol: float) -> Array:
-    """Return the samples to work on next; all of them while more than half are active."""
-    index = problem.active(psi, tol / 2)
-    if gram.matrix is not None:
-        return index if _few(len(index), len(gram)) else np.arange(len(gram))
-    limit = gram.largest_square
-    if len(index) <= limit:
-        return index
-    shuffled = np.random.RandomState(0).permutation(index)  # equal violations: any class
-    return np.sort(shuffled[np.argsort(-psi[shuffled], kind="stable")[:limit]])
-
-
-def _few(active: int, n: int) -> bool:
-    return n > SMALL and active <= SHRINK * n
-
-
-def _work(
-    gram: Store, problem: Problem, index: Array, tol: float, max_iter: int, n_jobs: int | None
-) -> tuple[int, bool]:
-    """Work on some samples alone, then bring G of all samples up to date.
-
-    Returns the steps made, and whether the samples were solved: they are left unsolved once few of
-    them are active.
-    """
-    whole = len(index) == len(gram) and gram.matrix is not None
-    matrix = gram.matrix if whole else gram.block(index)
-    alpha = np.ascontiguousarray(problem.alpha[:, index])
-    G = problem.G[:, index].astype(gram.dtype, order="C")
-    part = Problem(alpha, G, problem.labels[index], problem.box[index], problem.shift)
-    tol = max(tol, 4.0 * float(np.finfo(G.dtype).eps * np.abs(G).max()))  # finer is rounding
-    arrays = matrix, gram.diagonal[index] + part.shift, G, alpha, part.labels, part.box
-    steps, solved = 0, False
-    while not solved and steps < max_iter:
-        most = min(BURST * max(len(index), SMALL), max_iter - steps)
-        done = int(descend(*arrays, part.shift, tol, most))
-        steps, solved = steps + done, done < most
-        if _few(len(part.active(part.psi(), tol)), len(index)):
-            break
-    change = as_tau(alpha, part.labels) - as_tau(problem.alpha[:, index], part.labels)
-    _add(gram, problem, index, change, n_jobs)
-    problem.alpha[:, index] = alpha
-    return steps, solved
-
-
-def _add(gram: Store, problem: Problem, index: Array, change: Array, n_jobs: int | None) -> None:
-    """G += change @ (K + shift)[index], only where ``change`` (n_classes, n_index) is not 0."""
-    G = problem.G
-    G += problem.shift * change.sum(axis=1, keepdims=True)
-    if gram.matrix is None:
-        moved = np.flatnonzero(change.any(axis=0))
-        with single_blas():
-            for batch in gen_batches(len(moved), TILE):
-                G += change[:, moved[batch]] @ gram.strip(index[moved[batch]])
-        return
-
-    def one_class(r: int) -> None:
-        moved = np.flatnonzero(change[r])
-        gram.add(index[moved], change[r, moved], G[r])
-
-    thread_map(one_class, range(len(G)), n_jobs)
-
-
 def _certify(problem: Problem, n_iter: int, violation: float, tol: float) -> Solution:
     """Objectives and gap of what was found."""
     own, rows = problem.labels, np.arange(len(problem.labels))
@@ -220,7 +160,7 @@ def _certify(problem: Problem, n_iter: int, violation: float, tol: float) -> Sol
         scores=np.ascontiguousarray(problem.G.T),
         objective=primal,
         dual_objective=dual,
-        gap=max(0.0, primal - dual) / max(primal, np.finfo(float).tiny),
+        gap=squares.relative_gap(primal, dual),
         violation=violation,
         n_iter=n_iter,
         converged=violation <= tol,
