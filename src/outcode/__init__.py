@@ -6,6 +6,8 @@ Names are imported when first used, so that ``outcode --help`` answers at once.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from outcode._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from outcode import (
         codes,
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from outcode.persistence import load, save
     from outcode.selection import OutputCodeClassifierCV
 
-__version__ = "0.2.0"  #: the only place where the version is written
 
 #: Where each public object lives; every other public name is a room.
 _HOMES = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from outcode import __version__
+from outcode._version import __version__
 from outcode.persistence import container
 from outcode.persistence.container import SCHEMA
 from outcode.persistence.models import TREE

@@ -12,8 +12,9 @@ from typing import Any
 import click
 import numpy as np
 
-from outcode import __version__, codes, datasets, decoders, dichotomies, machines
+from outcode import codes, datasets, decoders, dichotomies, machines
 from outcode._checks import Array
+from outcode._version import __version__
 from outcode.app import study, terminal
 from outcode.app.commands.files import dataset, reading
 from outcode.words import size

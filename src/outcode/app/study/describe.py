@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from outcode import __version__
+from outcode._version import __version__
 from outcode.datasets import TableEncoder
 
 #: Packages whose version can change a result.
