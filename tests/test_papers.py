@@ -194,3 +194,28 @@ def test_anneal_and_soybean_have_twenty_folds(data_dir):
         tested = [part[3] for part in ppf04.splits(data, quick=False)]
         assert len(tested) == 20
         assert sorted(np.concatenate(tested)) == sorted(data.y)
+
+
+def test_the_curves_of_ppf04_go_on_where_they_stopped(tmp_path, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    data = Dataset("iris", X[::2], y[::2].astype(str))
+    setting = Setting(store=str(tmp_path / "ppf04.db"), n_jobs=1)
+    monkeypatch.setattr(ppf04, "FACTORS", np.array([1.0, 2.0]))
+    trained = []
+    evaluate = ppf04._evaluate
+
+    def counted(*args, **options):
+        trained.append(args[0])
+        if len(trained) == 25:
+            raise KeyboardInterrupt
+        return evaluate(*args, **options)
+
+    monkeypatch.setattr(ppf04, "_evaluate", counted)
+    monkeypatch.setattr(ppf04, "load", lambda name, folder: data)
+    assert "not yet: anneal" in ppf04.reproduce(setting)
+    with comparison.opened(setting) as store:
+        ppf04.curves(data, setting, store)
+        assert len(trained) == 25 + 60 - 24
+        panels = ppf04.curves(data, setting, store)
+    assert len(trained) == 61  # nothing is trained twice
+    assert "iris, all pairs" in ppf04.report(panels, ["iris"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,16 +139,38 @@ def run_studies(studies: Iterable[Study], setting: Setting) -> list[dict[str, An
     """
     records = []
     said = _line if setting.verbose else None
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Store(setting.store or Path(folder) / "cells.db") as store,
-    ):
+    with opened(setting) as store:
         for study in studies:
             outcome = run(study, store, n_jobs=setting.n_jobs, on_record=said)
             if outcome.interrupted:
                 break
             records += store.records(study.keys())
     return records
+
+
+@contextmanager
+def opened(setting: Setting) -> Iterator[Store]:
+    """Open the store of finished runs, or one that is deleted at the end."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Store(setting.store or Path(folder) / "cells.db") as store,
+    ):
+        yield store
+
+
+def kept(store: Store, key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the result stored under a key, computing and storing it if there is none.
+
+    >>> with Store(":memory:") as store:
+    ...     [kept(store, "a", lambda: {"value": value})["value"] for value in (1, 2)]
+    [1, 1]
+    """
+    found = store.records([key])
+    if not found:
+        store.put({"key": key, "status": "ok", "result": compute()})
+        found = store.records([key])
+    result: dict[str, Any] = found[0]["result"]
+    return result
 
 
 def _line(record: Mapping[str, Any], view: Progress) -> None:

@@ -25,6 +25,8 @@ from outcode.parallel import thread_map
 
 #: The three rules compared, in the order of the table.
 RULES = ("f(x)", "SRM", "DRM")
+#: The last columns of the table: by how much the error of f(x) falls, relative to it.
+REDUCTIONS = ("relative reduction by SRM, %", "by DRM, %")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def mistakes(
 
 def table(results: Iterable[Result]) -> str:
     """Return Table I as Markdown: ours, the paper's in brackets, the difference."""
-    head = ["data", "kernel", *RULES, "mended / broken by SRM", "by DRM", "settings"]
+    head = ["data", "kernel", *RULES, *REDUCTIONS, "mended / broken by SRM", "by DRM", "settings"]
     return markdown(head, [_table_row(result) for result in results])
 
 
@@ -158,7 +160,19 @@ def _table_row(result: Result) -> list[str]:
     errors = zip(result.errors, experiment.printed, strict=True)
     changed = [f"{np.sum(plain & ~rule)} / {np.sum(~plain & rule)}" for rule in result.wrong[1:]]
     shown = [beside(ours, paper) for ours, paper in errors]
+    reductions = zip(reduction(result.errors), reduction(experiment.printed), strict=True)
+    shown += [beside(ours, paper, 1) for ours, paper in reductions]
     return [experiment.data, experiment.kernel, *shown, *changed, experiment.settings]
+
+
+def reduction(errors: Sequence[float] | Array) -> list[float]:
+    """Return by how many percent SRM and DRM lower the error of f(x), the table's last columns.
+
+    >>> [round(value, 2) for value in reduction((9.24, 8.57, 7.76))]
+    [7.25, 16.02]
+    """
+    plain, *others = (float(error) for error in errors)
+    return [100 * (plain - error) / plain if plain else 0.0 for error in others]
 
 
 def curve(result: Result) -> str:

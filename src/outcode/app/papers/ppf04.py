@@ -1,19 +1,22 @@
 """[PPF04] Fig. 2-4: four decoders and the leave-one-out bound against the width of the kernel.
 
-    outcode reproduce PPF04 --data-dir DIR [--quick]
+    outcode reproduce PPF04 --data-dir DIR [--store ppf04.db] [--quick]
 
 Gaussian kernel, C = 1 (the inverse of the mean of K(x, x)), three codes: one-vs-all, all pairs, and
 a BCH code of about 3 Q columns. The paper prints its results as curves only, so what is set beside
 ours are its claims: likelihood decoding is best for most widths, and the bound's smallest value is
 close to the smallest test error. Its eleven widths are not printed: ours are factors of two around
-1 / the median squared distance.
+1 / the median squared distance. With ``--store`` an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,8 @@ from sklearn.preprocessing import MinMaxScaler
 
 from outcode import codes, loo
 from outcode._checks import Array
-from outcode.app.papers.comparison import Setting, markdown
+from outcode.app.papers.comparison import Setting, finished, kept, markdown, opened
+from outcode.app.study import Store
 from outcode.classifier import OutputCodeClassifier
 from outcode.datasets import Dataset, load
 from outcode.machines import SVM
@@ -61,23 +65,32 @@ def reproduce(setting: Setting) -> str:
     """Run the experiments and return the page; the quick version has three sets of 600 rows."""
     names = ("pendigits", "satimage", "optdigits") if setting.quick else (*SMALL, *LARGE)
     panels: list[Curves] = []
-    for name in names:
-        panels += curves(load(name, setting.data_dir), setting)
-        if setting.verbose:
-            print(f"{name} done", flush=True)
-    return report(panels)
+    with opened(setting) as store, suppress(KeyboardInterrupt):
+        for name in names:
+            panels += curves(load(name, setting.data_dir), setting, store)
+            if setting.verbose:
+                print(f"{name} done", file=sys.stderr, flush=True)
+    return report(panels, names)
 
 
-def curves(data: Dataset, setting: Setting) -> Iterator[Curves]:
-    """Return the three panels of a data set."""
+def curves(data: Dataset, setting: Setting, store: Store) -> list[Curves]:
+    """Return the three panels of a data set; each fold of each is kept in the store."""
     parts = list(splits(data, setting.quick))
-    n_classes = len(np.unique(data.y))
-    for name, code in _codes(n_classes).items():
-        results = [_evaluate(code, *part, n_jobs=setting.n_jobs) for part in parts]
-        weights = [len(part[3]) for part in parts]
-        errors = np.average([errors for errors, _ in results], axis=0, weights=weights)
-        bound = np.mean([bound for _, bound in results], axis=0)
-        yield Curves(data.name, name, FACTORS, errors, bound)
+    weights = [len(part[3]) for part in parts]
+    panels = []
+    for name, code in _codes(len(np.unique(data.y))).items():
+        results = [
+            kept(
+                store,
+                f"PPF04 {data.name}, {name}, part {i}, quick {setting.quick}",
+                partial(_evaluate, code, *part, n_jobs=setting.n_jobs),
+            )
+            for i, part in enumerate(parts)
+        ]
+        errors = np.average([result["errors"] for result in results], axis=0, weights=weights)
+        bound = np.mean([result["bound"] for result in results], axis=0)
+        panels.append(Curves(data.name, name, FACTORS, errors, bound))
+    return panels
 
 
 def splits(data: Dataset, quick: bool) -> Iterator[tuple[Array, Array, Array, Array]]:
@@ -127,7 +140,7 @@ def _codes(n_classes: int) -> dict[str, Any]:
 
 def _evaluate(
     code: Any, X: Array, X_test: Array, y: Array, y_test: Array, n_jobs: int | None
-) -> tuple[Array, Array]:
+) -> dict[str, Any]:
     """Return test errors (n_decoders, n_widths) and bounds (n_widths,); one training a width."""
     errors = np.empty((len(DECODERS), len(FACTORS)))
     bound = np.empty(len(FACTORS))
@@ -138,7 +151,7 @@ def _evaluate(
             rules = [clf.fit(X, y).with_decoder(decoder, X) for decoder in DECODERS.values()]
         errors[:, j] = [np.mean(rule.predict(X_test) != y_test) for rule in rules]
         bound[j] = loo.bound(rules[-1]).error
-    return errors, bound
+    return {"errors": errors.tolist(), "bound": bound.tolist()}
 
 
 NOTES = """\
@@ -147,9 +160,12 @@ bound is Corollary 4.1 under likelihood decoding, in percent of the training row
 its level is no estimate of the error."""
 
 
-def report(panels: Sequence[Curves]) -> str:
-    """Return the whole page."""
-    parts = ["## The claims", claims(panels), NOTES]
+def report(panels: Sequence[Curves], names: Sequence[str]) -> str:
+    """Return the whole page; of the data sets ``names`` some may be missing."""
+    done = finished([panel.data for panel in panels], names)
+    if not panels:
+        return "\n\n".join(done)
+    parts = ["## The claims", claims(panels), *done, NOTES]
     for panel in panels:
         parts += [f"### {panel.data}, {panel.code}", _table(panel)]
     return "\n\n".join(parts)
