@@ -20,6 +20,7 @@ DOCUMENTS = [
         f"docs/{name}.md"
         for name in (
             "codes",
+            "columns",
             "decisions-beyond-labels",
             "displays",
             "joint",

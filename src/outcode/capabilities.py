@@ -39,6 +39,16 @@ class TrainsOnGram(Protocol):
     def fit_gram(self, gram: Any, targets: Any, sample_weight: Any = None) -> Any: ...
 
 
+@capability(
+    "has one kernel for all columns",
+    "use such a machine, or selection.ColumnSearch, which chooses a kernel for each column",
+)
+class HasKernel(Protocol):
+    """One kernel for all columns, whose width a search may change."""
+
+    kernel: Any
+
+
 @capability("trains for several values of C and several folds at once", "use machine='svm'")
 class SolvesPaths(Protocol):
     """All values of C and all weightings of the rows are solved together on one Gram store."""
@@ -79,7 +89,11 @@ class HoldsOut(Protocol):
     "has the dual solution of a kernel machine", "use machine='svm', or loo.exact, which retrains"
 )
 class HasDuals(Protocol):
-    """A dual solution of each column, whose margins fall by at most alpha_i G_ii without row i."""
+    """A dual solution of each column, whose margins fall by at most alpha_i G_ii without row i.
+
+    ``gram_diagonal_`` is (n_samples,), or (n_samples, n_dichotomies) where columns have kernels of
+    their own.
+    """
 
     dual_coef_: Array
     training_margins_: Array
@@ -114,6 +128,8 @@ class LeavesOut(Protocol):
     """Bounds and estimates how far margins fall when a row is left out."""
 
     def removals(self, gram: Any, targets: Any, rows: Any) -> Array: ...
+
+    def expanded(self, gram: Any, rows: Any) -> tuple[Array, Array]: ...
 
 
 @capability("knows its leave-one-out margins in closed form", "use machine='ls'")

@@ -241,7 +241,8 @@ def _shifted(rule: Rule, rows: Any, shift: Array | None = None) -> Array:
     machine = rule.machine
     if shift is None:
         diagonal = machine.gram_diagonal_[rows] + (1.0 if machine.bias == "kernel" else 0.0)
-        shift = machine.dual_coef_[rows] * diagonal[:, None]  # dual_coef = alpha m_y
+        # alpha_is G^s_ii with the sign of the row; one G_ii where all columns share a kernel
+        shift = machine.dual_coef_[rows] * diagonal.reshape(len(diagonal), -1)
     return machine.training_margins_[rows] - (1.0 + ROUNDING) * shift
 
 
@@ -305,9 +306,9 @@ def _gram(rule: Rule, problem: Problem) -> Any:
     """Return the Gram store of the training rows; an error if these give other margins."""
     gram, machine, n = problem.store, rule.machine, len(problem.labels)
     some = np.unique(np.linspace(0, n - 1, CHECKED_ROWS).astype(int))
-    K, coef, bias = gram.between(some, np.arange(n)), machine.dual_coef_, machine.bias_
-    off = np.abs(K @ coef + bias - machine.training_margins_[some])
-    if (off > 1e-5 * (np.abs(K) @ np.abs(coef) + np.abs(bias)) + 1e-12).any():
+    margins, size = machine.expanded(gram, some)
+    off = np.abs(margins - machine.training_margins_[some])
+    if (off > 1e-5 * size + 1e-12).any():
         raise ValueError("X must be the rows the classifier was fitted on, in their order.")
     return gram
 

@@ -418,9 +418,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Parts:
-    """A few elements, one after the other."""
+    """A few elements, one after the other; the sizes named in ``own`` differ between them."""
 
     room: str
+    own: tuple[str, ...] = ()
 
     def write(self, value: Any, place: Place) -> list[Any]:
         part = Part((self.room,))
@@ -429,6 +430,8 @@ class Parts:
     def read(self, item: Any, place: Place) -> list[Any]:
         if not isinstance(item, list):
             raise place.fault("not a list of elements")
+        shared = {name: size for name, size in place.sizes.items() if name not in self.own}
+        place = replace(place, sizes=shared)
         return [Part((self.room,)).read(one, place.at(str(i))) for i, one in enumerate(item)]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array, lookup
-from outcode.capabilities import HasNorms, HasObjective, require
+from outcode.capabilities import HasKernel, HasNorms, HasObjective, require
 from outcode.decoders.common import Decoder, total_loss
 from outcode.decoders.neighbours import TIE, InputSpace, KernelSpace, Space, training_rows
 from outcode.dichotomies import own_entries
@@ -318,6 +318,7 @@ def _input_space(training: Training, kept: Array) -> Space:
 
 
 def _kernel_space(training: Training, kept: Array) -> Space:
+    require(training.machine, HasKernel, "DynamicReliability(space='kernel')")
     if training.machine.kernel_.as_near:
         return InputSpace(training_rows(training)[kept])
     return KernelSpace(training, kept)

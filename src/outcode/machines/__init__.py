@@ -26,6 +26,7 @@ from outcode.machines.kernel import KernelMachine
 from outcode.machines.kessler import Kessler
 from outcode.machines.least_squares import LeastSquares
 from outcode.machines.nystrom import Nystrom
+from outcode.machines.per_column import PerColumn
 from outcode.machines.single_binary import SingleBinary
 from outcode.machines.svm import SVM
 from outcode.machines.weston_watkins import WestonWatkins
@@ -42,6 +43,7 @@ __all__ = [
     "LeastSquares",
     "Machine",
     "Nystrom",
+    "PerColumn",
     "SingleBinary",
     "WestonWatkins",
     "input_tags",

@@ -226,6 +226,11 @@ class SVM(KernelMachine):
 
         return np.stack(thread_map(column, range(targets.shape[1]), n_jobs), axis=2)
 
+    def expanded(self, gram: grams.Gram, rows: Array) -> tuple[Array, Array]:
+        """Return margins of some training rows by their sums, and the sums of absolute values."""
+        K, coef = gram.between(rows, np.arange(len(gram))), self.dual_coef_
+        return K @ coef + self.bias_, np.abs(K) @ np.abs(coef) + np.abs(self.bias_)
+
     def _remember(self, gram: grams.Gram, solutions: bank.Solutions) -> None:
         for name in ("dual_coef_", "training_margins_"):
             self.__dict__.pop(name, None)  # those of an earlier fit

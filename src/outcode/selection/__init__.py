@@ -6,11 +6,13 @@ of joint machines. No kernel value is computed twice.
 """
 
 from outcode.kernels import median_gamma
+from outcode.selection.columns import ColumnSearch
 from outcode.selection.joint import JointSearchCV
 from outcode.selection.searches import GreedySearch, KernelSearchCV, LOOBoundSearch
 from outcode.selection.tuned import OutputCodeClassifierCV
 
 __all__ = [
+    "ColumnSearch",
     "GreedySearch",
     "JointSearchCV",
     "KernelSearchCV",

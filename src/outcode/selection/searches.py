@@ -24,6 +24,7 @@ from outcode._checks import (
     unchanged_on_failure,
 )
 from outcode.capabilities import (
+    HasKernel,
     HasWidthAndCost,
     LeavesOut,
     MadeOfElements,
@@ -100,7 +101,9 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Raise an error if the estimator has no Gram matrix to share."""
         who = type(self).__name__
         require(self.estimator, MadeOfElements, who)
-        require(machines.resolve(self.estimator.elements()[1]), TrainsOnGram, who)
+        machine = machines.resolve(self.estimator.elements()[1])
+        require(machine, TrainsOnGram, who)
+        require(machine, HasKernel, who)
 
     def _params(self, row: dict[str, Any]) -> dict[str, float]:
         """Return the parameters of the estimator for a row of the results."""
