@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from outcode import papers
-from outcode.app.papers import comparison, cs02, epy08, lzcx16, ppf04
+from outcode.app.papers import comparison, cs02, epy08, lzcx16, lzcx16_figures, ppf04
 from outcode.app.papers.comparison import Figure, Setting, fold_errors, side_by_side
 from outcode.datasets import Dataset, load
 
@@ -220,3 +220,30 @@ def test_the_curves_of_ppf04_go_on_where_they_stopped(tmp_path, monkeypatch):
         panels = ppf04.curves(data, setting, store)
     assert len(trained) == 41  # nothing is trained twice
     assert "iris, all pairs" in ppf04.report(panels, ["iris"])
+
+
+def test_the_sizes_of_the_binary_problems_are_the_papers():
+    page = epy08.sizes()
+    assert "| ALL-PAIRS | c (c - 1) / 2 | about 2 m / c | 6 | 200 |" in page
+    assert "| SBC-ECOC | 1 | l m | 1 | 2800 |" in page  # seven columns, 400 rows
+
+
+def test_kernel_weights_beside_class_shares_are_kept(tmp_path, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    data = Dataset("iris", X[25:], y[25:].astype(str))  # 25, 50 and 50 rows
+    monkeypatch.setattr(epy08, "load", lambda name, folder: data)
+    setting = Setting(store=str(tmp_path / "epy08.db"))
+    with comparison.opened(setting) as store:
+        page = epy08.weights_and_shares(["iris"], 2, setting, store)
+        monkeypatch.setattr(epy08, "methods", None)
+        assert epy08.weights_and_shares(["iris"], 2, setting, store) == page
+    assert "0.20 0.40 0.40" in page
+
+
+def test_columns_that_err_together_add_up():
+    X, y = load_iris(return_X_y=True)
+    search = lzcx16._searches("ova", "hamming", 2)["JCL"]
+    found = lzcx16_figures.column_errors(search, Dataset("iris", X, y.astype(str)))
+    wrong = np.arange(len(found["together"])) @ found["together"]
+    assert sum(found["together"]) == 150
+    np.testing.assert_allclose(150 * (3 - sum(found["accuracy"])), wrong)

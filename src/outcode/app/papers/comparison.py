@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
 from outcode._checks import Array
 from outcode.app.study import Progress, Store, Study, run
@@ -171,6 +173,13 @@ def kept(store: Store, key: str, compute: Callable[[], dict[str, Any]]) -> dict[
         found = store.records([key])
     result: dict[str, Any] = found[0]["result"]
     return result
+
+
+def stratified(y: Array, folds: int) -> list[tuple[Array, Array]]:
+    """Return stratified folds (train, test), some without a class that has fewer rows."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        return list(StratifiedKFold(folds, shuffle=True, random_state=0).split(y, y))
 
 
 def _line(record: Mapping[str, Any], view: Progress) -> None:

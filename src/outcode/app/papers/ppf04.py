@@ -20,12 +20,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MinMaxScaler
 
 from outcode import codes, loo
 from outcode._checks import Array
-from outcode.app.papers.comparison import Setting, finished, kept, markdown, opened
+from outcode.app.papers.comparison import Setting, finished, kept, markdown, opened, stratified
 from outcode.app.study import Store
 from outcode.classifier import OutputCodeClassifier
 from outcode.datasets import Dataset, load
@@ -113,7 +113,7 @@ def _parts(data: Dataset, quick: bool) -> Iterator[tuple[Array, Array]]:
         )
         yield train, test
     elif len(data.y) < FEW:
-        yield from _folds(data.y)
+        yield from stratified(data.y, 20)
     elif data.name == "letter":
         yield everything[:15000], everything[15000:]
     elif data.split is not None:
@@ -121,13 +121,6 @@ def _parts(data: Dataset, quick: bool) -> Iterator[tuple[Array, Array]]:
     else:  # segment: which 1540 and 770 rows the paper took is not known
         train, test = train_test_split(everything, test_size=1 / 3, stratify=data.y, random_state=0)
         yield train, test
-
-
-def _folds(y: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield twenty stratified folds, some without a class that has fewer rows."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        yield from StratifiedKFold(20, shuffle=True, random_state=0).split(y, y)
 
 
 def _codes(n_classes: int) -> dict[str, Any]:
