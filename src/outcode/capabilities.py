@@ -188,6 +188,13 @@ class HasGradient(Protocol):
     def gradient(self, a: Any, B: Any, coef: Array) -> Array: ...
 
 
+@capability("knows its derivatives by the gamma of each feature", "use kernel='rbf'")
+class HasGammaGradient(Protocol):
+    """A kernel with derivatives by the gamma of each feature."""
+
+    def gamma_gradient(self, X: Array, weighted: Array) -> Array: ...
+
+
 # --- codes, decoders and classifiers ---
 
 

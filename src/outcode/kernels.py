@@ -71,12 +71,14 @@ class Kernel:
     ``has_gamma`` says whether gamma means anything, ``linear`` that K(x, z) = x.z (a primal form),
     ``of_distance`` that K = exp(-gamma distance), ``unit`` that K(x, x) = 1, ``as_near`` that its
     feature space orders neighbours as |x - z| does, ``given`` that the user gives the values, and
-    ``mixes`` that it is a sum of others.
+    ``mixes`` that it is a sum of others. ``scales`` are what features are multiplied by first, none
+    where all have the same gamma.
     """
 
     gamma: float = 1.0
     degree: int = 3
     coef0: float = 0.0
+    scales: tuple[float, ...] = ()
 
     has_gamma: ClassVar[bool] = True
     linear: ClassVar[bool] = False
@@ -87,6 +89,8 @@ class Kernel:
     mixes: ClassVar[bool] = False
     #: gamma="scale" and "auto" are powers of 1 / squared length
     power: ClassVar[float] = 1.0
+    #: a feature with a gamma of its own is multiplied by gamma to this power
+    stretch: ClassVar[float] = 0.5
 
     def origin(self, X: Any) -> Array | None:
         """Return the point to shift rows to before anything else, None to leave them."""
@@ -94,7 +98,7 @@ class Kernel:
 
     def prepare(self, X: Any, origin: Array | None = None) -> Rows:
         """Make rows ready; the same ``origin`` must serve training and prediction."""
-        values = X if origin is None else X - origin
+        values = self.scaled(X if origin is None else X - origin)
         if not sparse.issparse(values):
             values = np.ascontiguousarray(values)  # a table's columns come one after the other
         rows = Rows(values, _norms(values))
@@ -105,6 +109,14 @@ class Kernel:
                 f"features first, for example with sklearn.preprocessing.StandardScaler."
             )
         return rows
+
+    def scaled(self, values: Any) -> Any:
+        """Return rows with each feature times its scale."""
+        if not self.scales:
+            return values
+        if sparse.issparse(values):
+            return sparse.csr_matrix(values @ sparse.diags_array(np.array(self.scales)))
+        return values * np.array(self.scales)
 
     def values(self, A: Rows, B: Rows) -> Array:
         """Return the (len(A), len(B)) kernel values in float64."""
@@ -202,6 +214,14 @@ class Gaussian(OfDistance):
         """Return the derivatives of sum_i c_is K(a, b_i) by a, (n_sums, n_features)."""
         return _drawn(a, B, -2.0 * self.gamma * coef * self.block(a, B).T)
 
+    def gamma_gradient(self, X: Array, weighted: Array) -> Array:
+        """Return the derivatives of sum_ij W_ij K(x_i, x_j) by the gamma of each feature.
+
+        dK_ij / dgamma_d = -(x_id - x_jd)^2 K_ij; ``weighted`` (n, n) is W_ij K_ij.
+        """
+        squares = (weighted.sum(axis=1) + weighted.sum(axis=0)) @ X**2
+        return np.asarray(2.0 * np.einsum("id,id->d", X, weighted @ X) - squares)
+
     def fill(self, A: Rows, B: Rows, out: Array) -> None:
         if sparse.issparse(A.values) or sparse.issparse(B.values):
             np.multiply(squared_distances(A, B), -self.gamma, out=out, casting="same_kind")
@@ -217,6 +237,7 @@ class Exponential(Gaussian):
     """K(x, z) = exp(-gamma |x - z|), the Euclidean distance itself (Matern with nu = 1/2)"""
 
     power = 0.5
+    stretch = 1.0
 
     def distances(self, A: Rows, B: Rows) -> Array:
         squares = super().distances(A, B)
@@ -240,8 +261,10 @@ class Exponential(Gaussian):
 class Laplacian(OfDistance):
     """K(x, z) = exp(-gamma |x - z|_1), the city-block distance"""
 
+    stretch = 1.0
+
     def prepare(self, X: Any, origin: Array | None = None) -> Rows:
-        return Rows(X, np.zeros(X.shape[0]))
+        return Rows(self.scaled(X), np.zeros(X.shape[0]))
 
     def distances(self, A: Rows, B: Rows) -> Array:
         if sparse.issparse(A.values) or sparse.issparse(B.values):
@@ -398,12 +421,12 @@ def resolve(
     kernel: Any,
     X: Any,
     *,
-    gamma: float | str = "scale",
+    gamma: Any = "scale",
     degree: int = 3,
     coef0: float = 0.0,
     weight: Array | None = None,
 ) -> Kernel:
-    """Return the kernel a user named, with ``gamma`` as a number."""
+    """Return the kernel a user named, with ``gamma`` as a number, or a scale for each feature."""
     kind = named(kernel)
     if kind is Custom:
         return Custom(function=kernel)
@@ -411,6 +434,9 @@ def resolve(
         return Mixture.parse(kernel)
     if not kind.has_gamma:
         return kind()
+    if np.ndim(gamma):
+        scales = feature_gammas(gamma, X.shape[1]) ** kind.stretch
+        return kind(degree=degree, coef0=coef0, scales=(*scales.tolist(),))
     value = gamma_value(gamma, X, weight) ** (kind.power if isinstance(gamma, str) else 1.0)
     return kind(gamma=value, degree=degree, coef0=coef0)
 
@@ -454,6 +480,22 @@ def gamma_value(gamma: float | str, X: Any, weight: Array | None = None) -> floa
     variance = _variance(X, weight) if rule else 1.0
     check_spread(variance)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+def feature_gammas(gamma: Any, n_features: int) -> Array:
+    """Return a gamma for each feature, or an error if they are none.
+
+    >>> feature_gammas([0.5, 0.0], 2)
+    array([0.5, 0. ])
+    """
+    gammas = np.asarray(gamma, dtype=np.float64)
+    valid = gammas.shape == (n_features,) and np.all(np.isfinite(gammas)) and gammas.min() >= 0
+    if not valid or not gammas.any():
+        raise ValueError(
+            f"gamma must be a positive number, or one number >= 0 for each of the {n_features} "
+            f"features, not all 0; got shape {gammas.shape}."
+        )
+    return gammas
 
 
 #: Below it the inverse overflows, or squared distances lose their digits.

@@ -294,7 +294,9 @@ def _label_type(fields: dict[str, Any], values: list[Any], place: Place) -> str:
 
 @dataclass(frozen=True)
 class KernelKind:
-    """A kernel with its numbers; null stands for kernel values given by the user."""
+    """A kernel of rows with so many ``columns``; null stands for values given by the user."""
+
+    columns: str = "n_features"
 
     def write(self, value: Any, place: Place) -> Any:
         if value.given:
@@ -308,20 +310,29 @@ class KernelKind:
                 "kernel='precomputed'"
             )
         numbers = {key: float(getattr(value, key)) for key in ("gamma", "degree", "coef0")}
-        return {"name": names[0], **numbers}
+        own = {"scales": [float(scale) for scale in value.scales]} if value.scales else {}
+        return {"name": names[0], **numbers, **own}
 
     def read(self, item: Any, place: Place) -> Any:
         if item is None:
             return kernels.Precomputed()
         if isinstance(item, str):
             return _mixture(item, place)
-        fields = place.fields(item, "name", "gamma", "degree", "coef0")
+        own = ("scales",) if isinstance(item, dict) and "scales" in item else ()
+        fields = place.fields(item, "name", "gamma", "degree", "coef0", *own)
         name = Word(tuple(kernels.KERNELS)).read(fields["name"], place)
         gamma = Number(low=0.0).read(fields["gamma"], place)
         degree = Number().read(fields["degree"], place)
         coef0 = Number().read(fields["coef0"], place)
         whole = int(degree) if degree.is_integer() else degree
-        return kernels.KERNELS[name](gamma, whole, coef0)  # type: ignore[arg-type]  # as given
+        scales = self._scales(fields["scales"], place) if own else ()
+        return kernels.KERNELS[name](gamma, whole, coef0, scales)  # type: ignore[arg-type]  # as given
+
+    def _scales(self, items: Any, place: Place) -> tuple[float, ...]:
+        if not isinstance(items, list) or not items:
+            raise place.fault("not a list of scales")
+        place.fit((len(items),), (self.columns,))
+        return tuple(Number(low=0.0).read(one, place) for one in items)
 
 
 def _mixture(item: str, place: Place) -> kernels.Mixture:

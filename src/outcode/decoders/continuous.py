@@ -64,7 +64,7 @@ class ContinuousCode(Decoder):
         "scale_": Number(low=1e-300),
         "temperature_": Number(low=1e-9),
         "continuous_code_": Optional(reals("n_classes", "n_dichotomies")),
-        "kernel_": Optional(KernelKind()),
+        "kernel_": Optional(KernelKind("n_dichotomies")),
         "origin_": Optional(reals("n_dichotomies")),
         "patterns_": Optional(RowsKind("n_patterns", "n_dichotomies")),
         "dual_coef_": Optional(reals("n_patterns", "n_classes")),

@@ -319,7 +319,8 @@ def _input_space(training: Training, kept: Array) -> Space:
 
 def _kernel_space(training: Training, kept: Array) -> Space:
     require(training.machine, HasKernel, "DynamicReliability(space='kernel')")
-    if training.machine.kernel_.as_near:
+    kernel = training.machine.kernel_
+    if kernel.as_near and not kernel.scales:
         return InputSpace(training_rows(training)[kept])
     return KernelSpace(training, kept)
 

@@ -117,7 +117,7 @@ class Expansion(Machine):
         with single_blas():
             for i in range(len(rows)):
                 out[i] = self.kernel_.gradient(rows[i : i + 1], self.support_rows_, coef)  # type: ignore[attr-defined]  # HasGradient
-        return out
+        return np.asarray(self.kernel_.scaled(out))  # by the features as they were given
 
     def margins_gram(self, cross: Any) -> Array:
         """Return the margins from kernel values (n_test, n_train) against the training rows."""

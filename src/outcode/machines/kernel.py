@@ -28,7 +28,7 @@ class KernelParameters:
     ----------
     kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
         function
-    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
+    gamma : number, "scale" (1 / (d var X)), "auto" (1 / d), or a number >= 0 for each feature
     degree, coef0 : of the polynomial and the sigmoid kernel
     class_weight : weights of the *user's* classes, a dict or "balanced"
     max_memory : bytes the Gram matrix may take; None is half of what is free
@@ -36,7 +36,7 @@ class KernelParameters:
     """
 
     kernel: Any = "rbf"
-    gamma: float | str = "scale"
+    gamma: Any = "scale"
     _: KW_ONLY
     degree: int = 3
     coef0: float = 0.0

@@ -214,7 +214,7 @@ NUMBERS = (np.ndarray, list, tuple)
 
 PARAMETERS: dict[str, Check] = {
     "kernel": _kernel,
-    "gamma": _number(0, "scale", "auto", "loo"),
+    "gamma": lambda value: isinstance(value, NUMBERS) or _number(0, "scale", "auto", "loo")(value),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
     "C": _number(0),

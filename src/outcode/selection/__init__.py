@@ -8,7 +8,9 @@ of joint machines. No kernel value is computed twice.
 from outcode.kernels import median_gamma
 from outcode.selection.columns import ColumnSearch
 from outcode.selection.joint import JointSearchCV
+from outcode.selection.relevance import RelevanceSearch
 from outcode.selection.searches import GreedySearch, KernelSearchCV, LOOBoundSearch
+from outcode.selection.smooth import SmoothBound, smooth_bound
 from outcode.selection.tuned import OutputCodeClassifierCV
 
 __all__ = [
@@ -18,5 +20,8 @@ __all__ = [
     "KernelSearchCV",
     "LOOBoundSearch",
     "OutputCodeClassifierCV",
+    "RelevanceSearch",
+    "SmoothBound",
     "median_gamma",
+    "smooth_bound",
 ]
