@@ -611,7 +611,8 @@ def source_of(machine: Any, problem: Problem, n_jobs: int | None) -> Callable[[]
     if not can(machine, TrainsOnGram):
         return lambda: problem.X
     fresh = machines.resolve(machine)
-    return partial(fresh.gram, problem.X, problem.targets, problem.weight, n_jobs=n_jobs)
+    targets = problem.targets_for(machine)
+    return partial(fresh.gram, problem.X, targets, problem.weight, n_jobs=n_jobs)
 
 
 def take(X: Any, rows: Array, pairwise: bool) -> Any:

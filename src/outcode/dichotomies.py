@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from outcode._checks import Array
+from outcode.parallel import single_blas
+
+#: A code of more columns than this is multiplied as a sparse matrix.
+MANY_COLUMNS = 1000
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,40 @@ def targets(labels: Array, code: Array) -> Array:
     return np.asarray(code, dtype=np.int8)[labels]
 
 
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """The targets ``code[labels]``, made only for those who ask: many columns make them large.
+
+    >>> np.asarray(Coded(np.array([[1, -1], [-1, 1]]), np.array([0, 1, 1]))).tolist()
+    [[1, -1], [-1, 1], [-1, 1]]
+    """
+
+    code: Array
+    labels: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_samples, n_columns)"""
+        return len(self.labels), self.code.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return targets(self.labels, self.code).astype(dtype or np.int8, copy=False)
+
+
+def distinct(signs: Any) -> tuple[Array, Array]:
+    """Return targets as a code and labels: the rows that differ, and which of them each one is."""
+    if isinstance(signs, Coded):
+        present, label = np.unique(signs.labels, return_inverse=True)
+        return np.asarray(signs.code)[present], label
+    signs, number = np.asarray(signs), dict[bytes, int]()
+    rows = (number.setdefault(row.tobytes(), len(number)) for row in signs)
+    label = np.fromiter(rows, dtype=np.intp, count=len(signs))
+    return signs[np.unique(label, return_index=True)[1]], label
+
+
 def margin_requirements(labels: Array, k: int) -> Array:
     """Return b_ir = 1 - [r = y_i], (n_classes, n). [CS02] Eq. 11"""
     b = np.ones((k, len(labels)))
@@ -90,8 +129,7 @@ def margin_requirements(labels: Array, k: int) -> Array:
 
 def row_distances(code: Array) -> Array:
     """Return the (n_classes, n_classes) Hamming distances of the rows, a zero counting 1/2."""
-    signs = code.astype(np.float64)
-    distance = (code.shape[1] - signs @ signs.T) / 2
+    distance = (code.shape[1] - _products(code, code)) / 2
     np.fill_diagonal(distance, 0.0)
     return distance
 
@@ -111,12 +149,19 @@ def own_entries(code: Array) -> Array:
 
 def separation(code: Array) -> Array:
     """Return, for each pair of rows, how many columns give them opposite signs."""
-    plus, minus = (code > 0).astype(np.float64), (code < 0).astype(np.float64)
-    opposed = plus @ minus.T
+    opposed = _products(code > 0, code < 0)
     return (opposed + opposed.T).astype(np.int64)
 
 
-def correction(code: Array) -> int:
+def _products(A: Array, B: Array) -> Array:
+    """Return A B', exactly: a code of many columns, all pairs for one, is mostly zeros."""
+    kind: Any = sparse.csr_array if A.shape[1] > MANY_COLUMNS else np.asarray
+    with single_blas():
+        product = kind(A, dtype=np.float64) @ kind(B, dtype=np.float64).T
+    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+
+def correction(code: Array, opposed: Array | None = None) -> int:
     """Return how many wrong columns Hamming decoding corrects for certain.
 
     Row r is ahead of row s by d + (n_r - n_s) / 2 when its own columns are right, with d columns of
@@ -127,7 +172,7 @@ def correction(code: Array) -> int:
     0
     """
     used = (code != 0).sum(axis=1)
-    ahead = separation(code) + (used[:, None] - used) / 2
+    ahead = (separation(code) if opposed is None else opposed) + (used[:, None] - used) / 2
     np.fill_diagonal(ahead, np.inf)
     return int(max(0, np.ceil(ahead.min() / 2) - 1))
 
@@ -142,11 +187,12 @@ def diagnose(code: Any, class_names: Sequence[object] | None = None) -> Diagnosi
     k, n_columns = code.shape
     names = [str(name) for name in (class_names if class_names is not None else range(k))]
     upper = np.triu_indices(k, 1)
-    distance, opposed = row_distances(code)[upper], separation(code)[upper]
+    distance, between = row_distances(code)[upper], separation(code)
+    opposed = between[upper]
     sides = np.stack([(code > 0).sum(axis=0), (code < 0).sum(axis=0)])
     balance = sides.min(axis=0) / np.maximum(sides.sum(axis=0), 1)
     repeated, complementary = _twin_columns(code)
-    corrected = correction(code)
+    corrected = correction(code, between)
     findings = (
         _row_findings(code, opposed, upper, names)
         + _column_findings(balance, repeated, complementary)

@@ -57,6 +57,11 @@ class Problem:
         """The sign of every sample in every column, (n_samples, n_dichotomies)."""
         return dichotomies.targets(self.labels, self.code)
 
+    def targets_for(self, machine: Any) -> Any:
+        """Return the targets, as code and labels for a machine that needs no matrix of them."""
+        coded = getattr(machine, "takes_coded", False)
+        return dichotomies.Coded(self.code, self.labels) if coded else self.targets
+
     @cached_property
     def _folds(self) -> dict[int, Array]:
         """The fold of each sample, by number of folds, once it is known."""
@@ -214,7 +219,7 @@ def train_path(
     """
     first, weights = problems[0], np.stack([problem.weight for problem in problems])
     options: dict[str, Any] = {"n_jobs": n_jobs, "start": start}
-    path = machine.fit_path(store, first.targets, weights, values, **options)
+    path = machine.fit_path(store, first.targets_for(machine), weights, values, **options)
     folded = _FoldedPath(problems, store, path, decoder.enough, n_jobs)
     places = [(c, k) for c in range(len(values)) for k in range(len(problems))]
     trainings = [folded.training(c, k) for c, k in places]
@@ -263,7 +268,8 @@ def fit_machine(problem: Problem, machine: Any, start: Any = None, **threads: An
     weight = None if np.all(problem.weight == 1.0) else problem.weight
     if not can(machine, TrainsOnGram):
         return machine.fit(problem.store, problem.targets, weight, **threads)
-    return machine.fit_gram(problem.store, problem.targets, weight, start=start, **threads)
+    targets = problem.targets_for(machine)
+    return machine.fit_gram(problem.store, targets, weight, start=start, **threads)
 
 
 def read(problem: Problem, machine: Any, decoder: Any, **threads: Any) -> Rule:
@@ -299,5 +305,5 @@ def held_out_margins(problem: Problem, machine: Any, fold: Array, **threads: Any
             "This decoder asks for held-out margins: give the training rows, "
             "with_decoder(decoder, X=X_train)."
         )
-    args = problem.store, problem.targets, fold, problem.weight
+    args = problem.store, problem.targets_for(machine), fold, problem.weight
     return np.asarray(machine.held_out_margins(*args, **threads))

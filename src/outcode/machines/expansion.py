@@ -15,6 +15,7 @@ from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array
 from outcode.capabilities import HasGradient, require
+from outcode.dichotomies import distinct
 from outcode.machines.common import Machine
 from outcode.parallel import single_blas, thread_map
 from outcode.saved import (
@@ -234,9 +235,9 @@ def as_rows(X: Any) -> Any:
     return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
-def class_order(targets: Array) -> Array | None:
+def class_order(targets: Any) -> Array | None:
     """Return an order that puts rows used by the same columns together; None without zeros."""
-    first, kind = layouts.distinct(targets)
-    if (targets[first] != 0).all():
+    code, label = distinct(targets)
+    if (code != 0).all():
         return None
-    return np.argsort(layouts.usage(targets[first])[1][kind], kind="stable")
+    return np.argsort(layouts.usage(code)[1][label], kind="stable")

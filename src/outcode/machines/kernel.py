@@ -85,6 +85,8 @@ class KernelMachine(KernelParameters, Expansion):
 
     #: Whether the folds that are held out are trained at the same time.
     parallel_folds: ClassVar[bool] = True
+    #: Whether targets may come as :class:`dichotomies.Coded`.
+    takes_coded: ClassVar[bool] = False
     training_margins_: Any
 
     def train(self, task: Task, start: Any) -> None:
@@ -184,7 +186,7 @@ class KernelMachine(KernelParameters, Expansion):
             return grams.given(X)
         X = as_rows(X)
         kernel = self.kernel_for(X, sample_weight)
-        self.check_memory(X.shape[0], np.asarray(targets))
+        self.check_memory(X.shape[0], targets)
         origin = kernel.origin(X)
         return grams.gram(
             kernel,
@@ -192,7 +194,7 @@ class KernelMachine(KernelParameters, Expansion):
             origin=origin,
             dtype=self.value_type(X.shape[0]),
             max_memory=self.max_memory,
-            order=self.row_order(np.asarray(targets)),
+            order=self.row_order(targets),
             n_jobs=n_jobs,
         )
 

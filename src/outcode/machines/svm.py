@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
 from outcode._checks import Array, lookup, positive, row_weights, twin, warn
+from outcode.dichotomies import distinct
 from outcode.machines.common import as_targets, check_signs, warn_gap
 from outcode.machines.kernel import KernelMachine, as_store
 from outcode.parallel import thread_map
@@ -64,6 +65,8 @@ class SVM(KernelMachine):
     bias: str = field(default="kernel", kw_only=True)
     tol: float = field(default=1e-3, kw_only=True)
     max_iter: int = field(default=10_000_000, kw_only=True)
+
+    takes_coded = True
 
     def fit_gram(
         self,
@@ -334,11 +337,10 @@ class _Held:
 
 def _layout(targets: Any, gram: grams.Gram, weight: Array) -> layouts.Layout:
     """Return the rows of each column; the targets are checked, one row of each kind."""
-    targets = np.asarray(targets)
-    if targets.ndim != 2 or len(targets) != len(gram):
+    if len(np.shape(targets)) != 2 or len(targets) != len(gram):
         as_targets(targets, len(gram))
-    first, kind = layouts.distinct(targets)
-    code = as_targets(targets[first], len(first))
+    code, kind = distinct(targets)
+    code = as_targets(code, len(code))
     for weighting in np.atleast_2d(weight):
         check_signs(code, np.bincount(kind, weights=weighting))
     return layouts.layout(code, kind, gram.order)

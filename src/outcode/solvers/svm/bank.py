@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -276,14 +277,10 @@ def solve(
 
 def _chunks(sizes: Array, n_problems: int) -> list[range]:
     """Cut the columns into chunks of about the same work: large ones alone, small ones together."""
-    chunks, first, work = [], 0, 0
-    for t, size in enumerate(sizes.tolist()):
-        alone = size > SMALL
-        if t > first and (alone or work > CHUNK):
-            chunks.append(range(first, t))
-            first, work = t, 0
-        work += CHUNK + 1 if alone else size * size * n_problems
-    return [*chunks, range(first, len(sizes))] if len(sizes) else []
+    alone = sizes > SMALL
+    group = np.cumsum(np.where(alone, 0, sizes**2) * n_problems) // CHUNK
+    new = (np.diff(group) > 0) | alone[1:] | alone[:-1]
+    return [range(a, b) for a, b in pairwise([0, *(np.flatnonzero(new) + 1).tolist(), len(sizes)])]
 
 
 class _Bank:

@@ -72,14 +72,6 @@ class Layout:
         return out
 
 
-def distinct(targets: Array) -> tuple[Array, Array]:
-    """Return one row of each kind of row of a matrix, and the kind of every row."""
-    number: dict[bytes, int] = {}
-    rows = (number.setdefault(row.tobytes(), len(number)) for row in targets)
-    kind = np.fromiter(rows, dtype=np.intp, count=len(targets))
-    return np.unique(kind, return_index=True)[1], kind
-
-
 def usage(code: Array) -> tuple[Array, Array]:
     """Return the (n_kinds, n_columns) ways of rows to take part in columns, and each row's kind."""
     bits = np.packbits(code != 0, axis=1)
