@@ -206,7 +206,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
             return streaming.predicted(self, "predict", X)
         check_is_fitted(self, "rule_")
         X = self.validated(X)
-        return self.rule_.predict(self.rule_.margins(X), X)
+        return self.rule_.of_rows(self.rule_.predict, X)
 
     @available_if(_has_proba)
     def predict_proba(self, X: Any) -> Array:
@@ -215,7 +215,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
             return streaming.predicted(self, "predict_proba", X)
         check_is_fitted(self, "rule_")
         X = self.validated(X)
-        return self.rule_.proba(self.rule_.margins(X), X)
+        return self.rule_.of_rows(self.rule_.proba, X)
 
     def predict_set(
         self,
@@ -240,7 +240,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
         """
         check_is_fitted(self, "rule_")
         calibration, X = conformal.require_calibration(self), self.validated(X)
-        values = conformal.class_values(self.rule_, self.rule_.margins(X), X)
+        values = self.rule_.of_rows(partial(conformal.class_values, self.rule_), X)
         options: dict[str, Any] = {"per_class": per_class, "allow_empty": allow_empty}
         return calibration.sets(values, coverage, method, **options)
 
@@ -292,7 +292,19 @@ class Classifier(ByScores, Saved, BaseEstimator):
 
     def validated(self, X: Any) -> Any:
         """Return new rows as the machine takes them, or an error if they do not fit."""
-        return self._validated(self.machine_, X)
+        return X if self._as_trained(X) else self._validated(self.machine_, X)
+
+    def _as_trained(self, X: Any) -> bool:
+        """Whether X is an array that needs no conversion: scikit-learn's checks cost 0.1 ms."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and bool(np.isfinite(X.sum()))
+        )
 
     def packed(self) -> Mapping[str, Any]:
         if not hasattr(self, "rule_"):
@@ -318,7 +330,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self, "rule_")
         X = self.validated(X)
-        return self.rule_.scores(self.rule_.margins(X), X)
+        return self.rule_.of_rows(self.rule_.scores, X)
 
     def _validated(self, machine: Any, X: Any, *y: Any) -> Any:
         """Return rows (and labels when training) as a machine takes them."""

@@ -20,6 +20,7 @@ from outcode import dichotomies
 from outcode._checks import Array, twin
 from outcode.capabilities import HoldsOut, TrainsOnGram, can, require
 from outcode.folds import content_folds
+from outcode.parallel import single_blas, thread_map
 from outcode.solvers.certificate import Certificate
 
 #: Held-out margins and the fold of each sample, by number of folds.
@@ -120,6 +121,16 @@ class Rule:
     def margins(self, X: Any) -> Array:
         """Return the (n_samples, n_dichotomies) margins of new rows."""
         return np.asarray(self.machine.margins(X))
+
+    def of_rows(self, read: Callable[[Array, Any], Array], X: Any) -> Array:
+        """Return ``read(margins, X)`` of new rows, in blocks where the machine asks for them."""
+        blocks = [] if self.decoder.looks_at_rows else self.machine.blocks(X.shape[0])
+        with single_blas():  # once for what comes: setting it takes as long as a row
+            if len(blocks) <= 1:
+                return read(self.margins(X), X)
+            return np.concatenate(
+                thread_map(lambda cut: read(self.margins(X[cut]), X[cut]), blocks)
+            )
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) scores, larger is better."""

@@ -25,7 +25,7 @@ from outcode.decoders import (
     shared,
     softmax,
 )
-from outcode.decoders.common import Decoder, log_total_exponential, total_loss
+from outcode.decoders.common import Decoder, Sides, log_total_exponential, total_loss
 from outcode.decoders.continuous import ContinuousCode
 from outcode.decoders.coupling import BradleyTerry, PairwiseCoupling
 from outcode.decoders.dag import DecisionDAG
@@ -53,6 +53,7 @@ __all__ = [
     "LossWeighted",
     "PairwiseCoupling",
     "SharedSigmoid",
+    "Sides",
     "Softmax",
     "StaticReliability",
     "Training",

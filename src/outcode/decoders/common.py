@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
 from outcode import losses
 from outcode._checks import Array, lookup
+from outcode.parallel import single_blas
 from outcode.saved import Kind, Saved, signs
 from outcode.solvers.store import cuts
 from outcode.training import Training
 
 #: Margins beyond this would overflow an exponential: sums are then taken in log form.
 EXP_LIMIT = 300.0
+#: Codes with a larger share of zeros are multiplied without them.
+MANY_ZEROS = 0.75
 
 
 class Decoder(Saved, BaseEstimator):
@@ -39,6 +45,23 @@ class Decoder(Saved, BaseEstimator):
         self.code_ = training.code
         return self
 
+    @property
+    def sides(self) -> Sides:
+        """The code as matrices, made when first asked for."""
+        known = vars(self).get("_sides")
+        if known is None or known.code is not self.code_:
+            known = self._sides = Sides.of(self.code_, self.entry_weights)
+        return known
+
+    @property
+    def entry_weights(self) -> Array | None:
+        """What each entry of the code counts in sums, (n_classes, n_dichotomies); None: one."""
+        return None
+
+    def __getstate__(self) -> Any:
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_sides"}
+
     def scores(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) scores."""
         raise NotImplementedError(f"{type(self).__name__} must define scores()")
@@ -48,19 +71,47 @@ class Decoder(Saved, BaseEstimator):
         return np.argmax(self.scores(margins, X), axis=1)
 
 
-def total_loss(
-    loss: losses.Loss, margins: Array, code: Array, weight: Array | None = None
-) -> Array:
+@dataclass(frozen=True)
+class Sides:
+    """The classes on each side of every column, as matrices to multiply losses with.
+
+    ``plus`` and ``minus`` are (n_classes, n_dichotomies), the weight of an entry where the code is
+    +1 and -1; ``zeros`` the sum of the weights of each class where it is 0. Codes with many zeros
+    are kept without them.
+    """
+
+    code: Array
+    plus: Any
+    minus: Any
+    zeros: Array
+
+    @classmethod
+    def of(cls, code: Array, weight: Array | None = None) -> Sides:
+        weights = np.ones(code.shape) if weight is None else weight
+        plus, minus, zero = (weights * (code == sign) for sign in (1, -1, 0))
+        kept = sparse.csr_array if np.mean(code == 0) > MANY_ZEROS else np.asarray
+        return cls(code, kept(plus), kept(minus), zero.sum(axis=1))
+
+    @cached_property
+    def signed(self) -> Any:
+        """The weighted code, ``plus - minus``."""
+        return self.plus - self.minus
+
+    def total(self, plus: Array, minus: Array) -> Array:
+        """Return the sums over columns of values that count where the code is +1, and -1."""
+        return np.asarray(self.plus @ plus.T + self.minus @ minus.T).T
+
+
+def total_loss(loss: losses.Loss, margins: Array, sides: Sides) -> Array:
     """Return sum_s w_qs L(m_qs f_s) for every row and class, in two products.
 
     An entry m_qs = 0 contributes L(0).
     """
-    weight = np.ones(code.shape) if weight is None else weight
-    plus, minus, zero = (weight * (code == sign) for sign in (1, -1, 0))
-    constant = zero.sum(axis=1) * loss(np.zeros(1))[0]
-    out = np.empty((len(margins), len(code)))
-    for batch in row_blocks(margins):
-        out[batch] = loss(margins[batch]) @ plus.T + loss(-margins[batch]) @ minus.T + constant
+    constant = sides.zeros * loss(np.zeros(1))[0]
+    out = np.empty((len(margins), len(constant)))
+    with single_blas():
+        for batch in row_blocks(margins):
+            out[batch] = sides.total(loss(margins[batch]), loss(-margins[batch])) + constant
     return out
 
 
@@ -83,10 +134,11 @@ def loss_slopes(name: str, margins: Array, code: Array, weight: Array | None = N
     return slopes if weight is None else slopes * weight
 
 
-def log_total_exponential(margins: Array, code: Array, weight: Array | None = None) -> Array:
+def log_total_exponential(margins: Array, sides: Sides, weight: Array | None = None) -> Array:
     """Return log sum_s w_qs exp(-m_qs f_s), exact for margins of any size."""
     if not margins.size or np.abs(margins).max() <= EXP_LIMIT:
-        return np.log(total_loss(losses.exponential, margins, code, weight))
+        return np.log(total_loss(losses.exponential, margins, sides))
+    code = sides.code
     weight = np.ones(code.shape) if weight is None else weight
     out = np.empty((len(margins), len(code)))
     for batch in gen_batches(len(margins), max(1, 2**20 // code.size)):

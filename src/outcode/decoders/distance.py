@@ -9,7 +9,8 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array
-from outcode.decoders.common import Decoder, loss_terms, total_loss
+from outcode.decoders.common import Decoder, Sides, loss_terms, row_blocks
+from outcode.parallel import single_blas
 from outcode.saved import reals
 from outcode.scores import settled
 from outcode.training import Training
@@ -21,11 +22,20 @@ class Hamming(Decoder):
     monotone = True
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        return -total_loss(losses.zero_one, margins, self.code_)
+        return -disagreements(margins, self.sides)
 
     def terms(self, margins: Array, X: Any = None) -> Array:
         """Return what each column adds to each score."""
         return loss_terms(losses.zero_one, margins, self.code_)
+
+
+def disagreements(margins: Array, sides: Sides) -> Array:
+    """Return sum_s (1 - m_qs sign f_s) / 2, the Hamming distance of every row and codeword."""
+    out = np.empty((len(margins), len(sides.code)))
+    with single_blas():
+        for batch in row_blocks(margins):
+            out[batch] = (sides.signed @ np.sign(margins[batch]).T).T
+    return (sides.code.shape[1] - out) / 2.0
 
 
 class Euclidean(Decoder):
@@ -60,12 +70,12 @@ class InverseHamming(Decoder):
 
     def fit(self, training: Training) -> InverseHamming:
         super().fit(training)
-        between = total_loss(losses.zero_one, self.code_.astype(np.float64), self.code_)
+        between = disagreements(self.code_.astype(np.float64), self.sides)
         self.inverse_ = np.linalg.pinv(between)
         return self
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        return settled(total_loss(losses.zero_one, margins, self.code_) @ self.inverse_.T)
+        return settled(disagreements(margins, self.sides) @ self.inverse_.T)
 
 
 NAMES: dict[str, Callable[[], Decoder]] = {

@@ -258,14 +258,12 @@ class Likelihood(Sigmoids):
         return super().fit(training)
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        plus, minus = (self.code_ > 0).astype(np.float64), (self.code_ < 0).astype(np.float64)
         out = np.empty((len(margins), len(self.code_)))
         with single_blas():
             for batch in row_blocks(margins):
                 z = self.exponents(margins[batch])
                 both = np.log1p(np.exp(-np.abs(z)))  # log(1 + e^z) = max(z, 0) + this
-                out[batch] = (np.maximum(z, 0.0) + both) @ plus.T
-                out[batch] += (np.maximum(-z, 0.0) + both) @ minus.T
+                out[batch] = self.sides.total(np.maximum(z, 0.0) + both, np.maximum(-z, 0.0) + both)
         return -out
 
     def terms(self, margins: Array, X: Any = None) -> Array:

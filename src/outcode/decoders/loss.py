@@ -49,8 +49,8 @@ class LossBased(Decoder):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         if self.loss == "exponential":
-            return -log_total_exponential(margins, self.code_)
-        return -total_loss(self.loss_, margins, self.code_)
+            return -log_total_exponential(margins, self.sides)
+        return -total_loss(self.loss_, margins, self.sides)
 
     @available_if(_is_sum)
     def terms(self, margins: Array, X: Any = None) -> Array:
@@ -99,11 +99,15 @@ class LossWeighted(Decoder):
         self.weights_ = lookup(WEIGHTS, self.weights, "weights")(training)
         return self
 
+    @property
+    def entry_weights(self) -> Array:
+        return self.weights_
+
     def scores(self, margins: Array, X: Any = None) -> Array:
         given = lookup(OUTPUTS, self.outputs, "outputs")(margins)
         if self.loss == "exponential":
-            return -log_total_exponential(given, self.code_, self.weights_)
-        return -total_loss(losses.linear, given, self.code_, self.weights_)
+            return -log_total_exponential(given, self.sides, self.weights_)
+        return -total_loss(losses.linear, given, self.sides)
 
     def best(self, margins: Array, X: Any = None) -> Array:
         """Return the class with the largest score, the first of equals.

@@ -17,7 +17,7 @@ import numpy as np
 from outcode import losses
 from outcode._checks import Array, lookup
 from outcode.capabilities import HasKernel, HasNorms, HasObjective, require
-from outcode.decoders.common import Decoder, total_loss
+from outcode.decoders.common import Decoder, Sides, total_loss
 from outcode.decoders.neighbours import TIE, InputSpace, KernelSpace, Space, training_rows
 from outcode.dichotomies import own_entries
 from outcode.parallel import single_blas, thread_map
@@ -252,7 +252,7 @@ def _linear_scores(weighted: Array, margins: Array, code: Array) -> Array:
     ([LZ05] Eq. 15).
     """
     with single_blas():
-        scores = -total_loss(losses.linear, weighted, code)
+        scores = -total_loss(losses.linear, weighted, Sides.of(code))
         winner = _winner(weighted, margins, code)
     rows = np.flatnonzero(scores.argmax(axis=1) != winner)
     scores[rows, winner[rows]] = np.nextafter(scores[rows].max(axis=1), np.inf)

@@ -35,6 +35,10 @@ class Machine(Saved, BaseEstimator):
         """Return the (n_samples, n_dichotomies) margins."""
         raise NotImplementedError(f"{type(self).__name__} must define margins()")
 
+    def blocks(self, n_rows: int) -> list[slice]:
+        """Cut new rows into blocks that are predicted one after the other; one unless it pays."""
+        return [slice(0, n_rows)]
+
     def weigh(self, y: Array, sample_weight: Array) -> Array:
         """Return the weight of each row once the machine's own class weights are in."""
         return sample_weight

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,7 +40,10 @@ Grouped = tuple[Array, Any, Array]
 
 @dataclass(frozen=True)
 class _Group:
-    """Support rows ``start:stop`` that all take part in the same columns."""
+    """Support rows ``start:stop`` that all take part in the same columns.
+
+    ``coef`` are their dual variables, (n_columns, n_rows).
+    """
 
     start: int
     stop: int
@@ -84,15 +88,17 @@ class Expansion(Machine):
 
     def ready_margins(self, rows: kernels.Rows) -> Array:
         """Return the margins of rows made ready for the kernel, as they come out of the sums."""
-        out = np.empty((len(rows), len(self.bias_)))
 
-        def block(cut: slice) -> None:
+        def block(cut: slice) -> Array:
             cross = self.kernel_.block(rows[cut], self.support_rows_, self.gram_dtype_)
-            out[cut] = self._combine(cross)
+            return self._combine(cross)
 
-        width = max(len(self.support_rows_), len(self.bias_))
-        thread_map(block, grams.cross_blocks(len(rows), width))
-        return out
+        found = thread_map(block, self.blocks(len(rows)))
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def blocks(self, n_rows: int) -> list[slice]:
+        """Cut new rows so that their kernel values and margins stay in the cache."""
+        return grams.cross_blocks(n_rows, max(len(self.support_rows_), len(self.bias_)))
 
     def pulls(self, X: Any) -> tuple[Array, Array]:
         """Return the numbers of the support rows and K(x, x_i) dual_coef_is of one new row x.
@@ -164,9 +170,14 @@ class Expansion(Machine):
         self._stand_at(self.kept_)
         places = pairwise([0, *np.cumsum([len(rows) for rows, _, _ in groups]).tolist()])
         self.groups_ = [
-            _Group(a, b, columns, np.ascontiguousarray(coef, dtype=self.gram_dtype_))
+            _Group(a, b, columns, np.ascontiguousarray(coef.T, dtype=self.gram_dtype_))
             for (a, b), (_, columns, coef) in zip(places, groups, strict=True)
         ]
+        self.parts_ = None if self._single() else _adding_up(self.groups_, len(self.bias_))
+
+    def _single(self) -> bool:
+        """Whether all support rows take part in all columns."""
+        return len(self.groups_) == 1 and len(self.groups_[0].coef) == len(self.bias_)
 
     def _stand_at(self, places: Array) -> None:
         """Say where the support rows, in groups, stand among the training rows."""
@@ -183,12 +194,18 @@ class Expansion(Machine):
         return [(rows, some, self.dual_coef_[rows][:, some]) for rows, some in pairs]
 
     def _combine(self, cross: Array) -> Array:
-        if len(self.groups_) == 1 and self.groups_[0].coef.shape[1] == len(self.bias_):
-            return cross @ self.groups_[0].coef + self.bias_
-        margins = np.tile(self.bias_[:, None], (1, len(cross)))  # one column after the other
+        """Return the margins of kernel values against the support rows, in groups."""
+        if self.parts_ is None:
+            return cross @ self.groups_[0].coef.T + self.bias_
+        parts = np.empty((self.parts_.shape[1], len(cross)), dtype=cross.dtype)
+        first = 0
         for group in self.groups_:
-            margins[group.columns] += group.coef.T @ cross[:, group.start : group.stop].T
-        return margins.T
+            last = first + len(group.coef)
+            np.matmul(group.coef, cross[:, group.start : group.stop].T, out=parts[first:last])
+            first = last
+        margins = self.parts_ @ parts
+        margins += self.bias_[:, None]
+        return np.asarray(margins.T)
 
     # --- files ---
 
@@ -226,6 +243,16 @@ class Expansion(Machine):
         if len(np.unique(places)) < len(places) or places.max(initial=0) >= self.n_train_:
             raise ValueError("support rows stand twice, or beyond the training rows")
         self._stand_at(places[self.kept_])
+
+
+def _adding_up(groups: Sequence[_Group], n_columns: int) -> Any:
+    """Return the matrix of 0 and 1 that adds what the groups say to the columns they take part in.
+
+    It is (n_columns, n_parts), the parts being the columns of the first group, of the second, ...
+    """
+    column = np.concatenate([np.arange(n_columns)[group.columns] for group in groups])
+    places = column, np.arange(len(column))
+    return sparse.csr_array((np.ones(len(column)), places), shape=(n_columns, len(column)))
 
 
 def as_rows(X: Any) -> Any:
