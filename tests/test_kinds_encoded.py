@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from outcode import OutputCodeClassifier, datasets, persistence
 from outcode.datasets import DataError, Table, TableEncoder
-from outcode.datasets.encoding import date_parts
+from outcode.datasets.encoded import date_parts
 from outcode.datasets.topics import counted, projection, weighted, weights
 
 N = 240

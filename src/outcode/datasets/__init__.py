@@ -8,7 +8,8 @@ A :class:`Dataset` is a :class:`Table` with the class of each row, and what a us
 it (:class:`Finding`). A fault of the data is a :class:`DataError`.
 """
 
-from outcode.datasets.encoding import EncodedColumn, TableEncoder
+from outcode.datasets.encoded import EncodedColumn
+from outcode.datasets.encoding import TableEncoder
 from outcode.datasets.frames import as_table
 from outcode.datasets.named import load, names
 from outcode.datasets.reading import read, read_unlabelled

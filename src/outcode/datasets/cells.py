@@ -19,6 +19,8 @@ MISSING = frozenset(
 MISSING_LABEL = MISSING - {"None", "-"}
 SAID = "empty, NA, N/A, NaN, ?, null, None or -"
 
+#: Share of the cells of a column of numbers that may be words.
+STRAY = 0.05
 # beyond it, squares overflow: as good as infinite
 HUGE = 1e150
 
@@ -99,13 +101,15 @@ def as_nominal(column: Array) -> Array:
     return column if column.dtype == object else objects(map(text_of, column.tolist()))
 
 
-#: Text has more different values than this, and this many words on average.
-MANY, WORDS = 40, 2.5
+#: Text has more different values than this, and this many words on average; of fewer rows, more.
+MANY, WORDS, WORDY = 40, 2.5, 6.0
 
 
 def are_texts(values: Collection[str | None], n_rows: int) -> bool:
     """Say whether different values are sentences or names of several words, not categories."""
-    if len(values) <= MANY or 10 * len(values) < n_rows:
+    few = len(values) <= MANY
+    if (2 if few else 10) * len(values) < n_rows:
         return False
     sample = [value for value in islice(values, 2000) if value]
-    return sum(len(value.split()) for value in sample) >= WORDS * len(sample)
+    words = sum(len(value.split()) for value in sample)
+    return bool(sample) and words >= (WORDY if few else WORDS) * len(sample)

@@ -14,6 +14,7 @@ from outcode.datasets.table import Dataset, Finding, Table, absent
 FEW_ROWS = 10  # below this, all values may well differ by chance
 MANY_VALUES = 50
 FAR = 50.0  # interquartile ranges
+SLIPS = 0.01  # share of cells; more of them are how the column is spread
 
 
 def describe(data: Dataset) -> Dataset:
@@ -203,7 +204,7 @@ def _outliers(fact: Facts) -> Iterator[Finding]:
         reach = FAR * (high - low)
         distance = np.abs(fact.column - middle)
     n_far = int(np.sum(distance > reach))
-    if 0 < reach < np.inf and n_far:
+    if 0 < reach < np.inf and 0 < n_far <= max(1, SLIPS * len(present)):
         row = int(np.nanargmax(distance))
         yield Finding(
             "OD013",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outcode._checks import Array, lookup
-from outcode.datasets import scales, topics
+from outcode.datasets import scales, tails, topics
 from outcode.datasets.cells import MANY, as_nominal
+from outcode.datasets.encoded import DAY, EncodedColumn, date_parts
 from outcode.datasets.frames import as_table
 from outcode.datasets.imposed import as_dates, as_numbers
 from outcode.datasets.table import DataError, Table, absent
@@ -25,65 +26,6 @@ MAX_VALUES = 200
 NAME_TOPICS = 30
 #: Total variance of the topics: a text counts as much as so many standardised numbers.
 SPREAD = {"nominal": 1.0, "text": 4.0}
-
-
-@dataclass(frozen=True)
-class EncodedColumn:
-    """How one column becomes numbers: plain values only, so that it can be written to a file.
-
-    Attributes
-    ----------
-    name : str
-    kind : "numeric", "nominal", "date" or "text"
-    fill : the training rows' median (a date in days), or most frequent value, for a missing cell
-    indicator : whether a column of 0 and 1 marks the cells that are missing
-    values : of a nominal column, the values with a column of 0 and 1 of their own; of a date, the
-        parts that vary (year, month, ...)
-    shift, scale : a number x becomes (x - shift) / scale, one pair for each number
-    knots : where a heavy-tailed number is bent, see :mod:`outcode.datasets.scales`
-    topics : how many numbers the words of a text, or the letters of a name, become
-    marks : decimal and thousands mark of the numbers in the file it was fitted on
-    """
-
-    name: str
-    kind: str
-    fill: float | str = 0.0
-    indicator: bool = False
-    values: tuple[str, ...] = ()
-    shift: tuple[float, ...] = ()
-    scale: tuple[float, ...] = ()
-    knots: tuple[float, ...] = ()
-    topics: int = 0
-    marks: str = ""
-
-    @property
-    def consistent(self) -> bool:
-        """Whether it has the numbers its kind needs."""
-        bent = len(self.knots) in (0, 2, scales.KNOTS) and sorted(self.knots) == list(self.knots)
-        if len(self.shift) != len(self.scale) or not all(self.scale) or not bent:
-            return False
-        parts = len(self.values) if self.kind == "date" else 0
-        known = set(self.values) <= set(date_parts(np.zeros(1))) if parts else True
-        most = 1 if self.kind == "numeric" else parts
-        return len(self.scale) <= most and known and (not parts or len(self.scale) == parts)
-
-    @property
-    def n_outputs(self) -> int:
-        """How many columns it becomes; no name is made."""
-        own = self.scale if self.kind == "numeric" else self.values
-        return len(own) + self.topics + self.indicator
-
-    @property
-    def outputs(self) -> list[str]:
-        """Names of the columns it becomes."""
-        if self.kind == "numeric":
-            own = [self.name] * len(self.scale)
-        elif self.kind == "date":
-            own = [f"{self.name}.{part}" for part in self.values]
-        else:
-            own = [f"{self.name}={value}" for value in self.values]
-        own += [f"{self.name}~{i + 1}" for i in range(self.topics)]
-        return own + [f"{self.name}=missing"] * self.indicator
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -107,9 +49,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         A nominal column with more values keeps the most frequent ones; the others get zeros.
     topics : int
         Most numbers that a free text becomes.
-    tails : None, "log" or "quantile"
+    tails : None, "log", "quantile" or "auto"
         What is done to numbers of more than 20 values before they are scaled: a logarithm of the
-        distance from the median in both directions, or the normal quantiles of their ranks.
+        distance from the median in both directions, or the normal quantiles of their ranks. "auto"
+        takes what has clearly fewer leave-one-out errors on the training rows, if any number has
+        heavy tails; it needs the classes, see :mod:`outcode.datasets.tails`.
 
     Attributes
     ----------
@@ -153,9 +97,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn fills, values and scales from the training rows (Table, frame or 2-D array)."""
         lookup(scales.SCALES, str(self.scale), "scale")
-        lookup(scales.TAILS, str(self.tails), "treatment of tails")
+        lookup({**scales.TAILS, "auto": None}, str(self.tails), "treatment of tails")
         table = as_table(X)
         _refuse_empty(table)
+        if self.tails == "auto" and table.sparse is None:
+            found = tails.preferred(table, y, ("log", "quantile"), self._in_way)
+            return self._fit(table, found)
+        return self._fit(table, None if self.tails == "auto" else self.tails)
+
+    def _in_way(self, table: Table, way: str | None) -> Array:
+        """Return rows as numbers, free text left out, which no treatment of tails changes."""
+        rest = table.without(
+            n for n, k in zip(table.names, table.kinds, strict=True) if k == "text"
+        )
+        return np.asarray(TableEncoder(self.scale, MANY, 0, way).fit(rest).transform(rest))
+
+    def _fit(self, table: Table, way: str | None) -> Self:
         self.n_features_in_ = len(table.names)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self.columns_, self.sparse_scale_ = (), None
@@ -163,7 +120,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if table.sparse is not None:
             self.sparse_scale_ = _largest(table.sparse, self.scale)
         else:
-            self._fit_columns(table)
+            self._fit_columns(table, way)
         if not len(self.get_feature_names_out()):
             raise DataError(
                 f"None of the {len(table.names)} columns varies over the training rows (n_samples "
@@ -171,11 +128,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         return self
 
-    def _fit_columns(self, table: Table) -> None:
+    def _fit_columns(self, table: Table, way: str | None) -> None:
         indicated = _indicated(table)
+        bases = [
+            EncodedColumn(name, kind, indicator=name in indicated, marks=table.marks.get(name, ""))
+            for name, kind in zip(table.names, table.kinds, strict=True)
+        ]
         learned = [
-            self._column(name, kind, cells, name in indicated, table.marks.get(name, ""))
-            for name, kind, cells in zip(table.names, table.kinds, table.columns, strict=True)
+            self._column(base, cells, way) for base, cells in zip(bases, table.columns, strict=True)
         ]
         self.columns_ = tuple(column for column, _, _ in learned if column.outputs)
         kept = [(idf, found) for _, idf, found in learned if len(found)]
@@ -184,19 +144,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.topics_ = np.vstack([found for _, found in kept])
 
     def _column(
-        self, name: str, kind: str, cells: Array, indicator: bool, marks: str
+        self, base: EncodedColumn, cells: Array, way: str | None
     ) -> tuple[EncodedColumn, Array, Array]:
         """Return a column, and the weights and directions of its topics."""
-        base = EncodedColumn(name, kind, indicator=indicator, marks=marks)
+        kind = base.kind
         none = np.empty((0, topics.BUCKETS), dtype=np.float32)
         if kind == "numeric":
-            return _numeric(base, cells, self.scale, self.tails), none, none
+            return _numeric(base, cells, self.scale, way), none, none
         if kind == "date":
             return _date(base, cells, self.scale), none, none
         most = self.topics if kind == "text" else min(self.topics, NAME_TOPICS)
         if kind == "nominal":
             base = _nominal(base, cells, self.max_values)
-            if len(base.values) <= MANY:
+            if len(base.values) <= MANY or not self.topics:
                 return base, none, none
         counts = topics.counted(cells)
         idf = topics.weights(counts)
@@ -251,6 +211,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.sparse_scale_ is not None:
             return self.feature_names_in_[self.sparse_scale_ > 0]
         return np.array([n for column in self.columns_ for n in column.outputs], dtype=object)
+
+    def explain(self) -> list[tuple[str, str]]:
+        """Return what became of each column seen in `fit`, in words.
+
+        Examples
+        --------
+        >>> from outcode.datasets import as_table
+        >>> X = np.array([["red", 1.0], ["blue", 2.0], [None, 3.0]], dtype=object)
+        >>> for column, words in TableEncoder().fit(as_table(X)).explain():
+        ...     print(f"{column}: {words}")
+        x0: 2 values as 0 or 1; missing is blue, and marked
+        x1: a number, scaled; missing is 2
+        """
+        check_is_fitted(self, "columns_")
+        if self.sparse_scale_ is not None:
+            return [(str(name), "a number, scaled") for name in self.get_feature_names_out()]
+        became = {column.name: column.words for column in self.columns_}
+        names = map(str, self.feature_names_in_)
+        return [(name, became.get(name, "left out: it does not vary")) for name in names]
 
     @property
     def n_features_out_(self) -> int:
@@ -340,41 +319,10 @@ def _encode_numeric(column: EncodedColumn, cells: Array, source: str) -> tuple[A
 
 # --- dates ---
 
-_DAY = 86_400
-_CIRCLES = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
-
-
-def date_parts(days: Array) -> dict[str, Array]:
-    """Return what dates (in days since 1970-01-01, a Thursday) may tell, as numbers.
-
-    Examples
-    --------
-    >>> parts = date_parts(np.array([0.25]))
-    >>> parts["year"], parts["day"], parts["weekday cos"].round(3)
-    (array([1970.]), array([1.]), array([-0.901]))
-    """
-    moments = np.floor(days * _DAY).astype("datetime64[s]")
-    months = moments.astype("datetime64[M]")
-    whole = moments.astype("datetime64[D]")
-    counted = {
-        "month": months.astype(int) % 12,
-        "weekday": (np.floor(days) + 3) % 7,  # Monday is 0
-        "hour": (days - np.floor(days)) * 24,
-    }
-    parts = {
-        "elapsed": days,
-        "year": moments.astype("datetime64[Y]").astype(float) + 1970,
-        "day": (whole - months).astype(float) + 1,
-    }
-    for name, period in _CIRCLES.items():
-        angle = 2 * np.pi * counted[name] / period
-        parts |= {f"{name} sin": np.sin(angle), f"{name} cos": np.cos(angle)}
-    return parts
-
 
 def _days(column: Array) -> Array:
     """Return dates as days since 1970, NaN where missing."""
-    return np.where(np.isnat(column), np.nan, column.astype(np.int64) / _DAY)
+    return np.where(np.isnat(column), np.nan, column.astype(np.int64) / DAY)
 
 
 def _date(base: EncodedColumn, column: Array, scale: str | None) -> EncodedColumn:

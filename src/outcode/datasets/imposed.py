@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from outcode._checks import Array
-from outcode.datasets.cells import as_nominal, floats, is_missing
+from outcode.datasets.cells import STRAY, as_nominal, floats, is_missing, is_number
 from outcode.datasets.table import DataError, prefix
 
 
@@ -18,10 +19,30 @@ def as_numbers(column: Array, name: str, source: str = "", marks: str = "") -> A
     cells = as_nominal(column).tolist()
     plain = floats(cells) if marks in ("", ".") else None
     values = _marked(cells, marks) if plain is None else plain
+    if values is None:
+        values = _without_words(cells, name, source, marks)
     if values is not None:
         return values
     row = next(i for i, c in enumerate(cells) if not is_missing(c) and _marked([c], marks) is None)
     raise _misfit(name, source, row, cells[row], "a number", "numeric")
+
+
+def _without_words(cells: list[Any], name: str, source: str, style: str) -> Array | None:
+    """Return numbers with a few words as missing, as in training, and say so."""
+    words = [i for i, cell in enumerate(cells) if not is_missing(cell) and not is_number(cell)]
+    if not 0 < len(words) <= STRAY * len(cells):
+        return None
+    kept = list(cells)
+    for i in words:
+        kept[i] = None
+    values = _marked(kept, style)
+    if values is not None:
+        warnings.warn(
+            f"{prefix(source)}column {name!r}: {len(words)} of {len(cells)} cells are no numbers "
+            f"and taken as missing, the first in row {words[0] + 1}: {cells[words[0]][:40]!r}.",
+            stacklevel=2,
+        )
+    return values
 
 
 def as_dates(column: Array, name: str, source: str = "") -> Array:

@@ -13,13 +13,11 @@ import pyarrow.compute as pc
 
 from outcode._checks import Array
 from outcode.datasets import marks
-from outcode.datasets.cells import MISSING, MISSING_LABEL, are_texts, objects, text_of
+from outcode.datasets.cells import MISSING, MISSING_LABEL, STRAY, are_texts, objects, text_of
 from outcode.datasets.readers import Found, Options
 from outcode.datasets.table import DataError, Finding, Table, unknown
 from outcode.datasets.targets import as_labels
 
-#: Share of the cells of a column of numbers that may be words.
-STRAY = 0.05
 #: What a user calls a kind, and its name in a table.
 KINDS = {"number": "numeric", "category": "nominal", "date": "date", "text": "text"}
 
@@ -206,10 +204,11 @@ def _read_numbers(texts: Any, own: Counter[str], context: Context) -> tuple[Any,
 
 def _without_strays(texts: Any) -> tuple[Any, Finding | None]:
     """Return a column of numbers with its few words as missing, and what to say of them."""
-    head = pc.match_substring_regex(texts.slice(0, 1000), marks.ANY_NUMBER)
+    plain = marks.unitless(texts)
+    head = pc.match_substring_regex(plain.slice(0, 1000), marks.ANY_NUMBER)
     if 2 * (pc.sum(head).as_py() or 0) < len(head) - head.null_count:
         return texts, None
-    fits = pc.match_substring_regex(texts, marks.ANY_NUMBER)
+    fits = pc.match_substring_regex(plain, marks.ANY_NUMBER)
     words = len(texts) - texts.null_count - pc.sum(fits).as_py()
     values = pc.unique(pc.filter(texts, fits))
     if len(values) <= 20 or words > STRAY * len(texts):
@@ -263,6 +262,8 @@ def _said(names: tuple[str, ...], columns: list[Column]) -> Iterator[str]:
         if column.kind == "date" and column.about in ("%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y"):
             order = "month first" if column.about.startswith("%m") else "day first"
             written.setdefault(f"Dates are read with the {order}", []).append(name)
+        if column.kind == "date" and " or " in column.about:
+            written.setdefault(f"Dates are read as {column.about}", []).append(name)
     for how, where in written.items():
         more = f" and {len(where) - 5} more" if len(where) > 5 else ""
         yield f"{how}: {', '.join(where[:5])}{more}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,15 @@ ANY_NUMBER = (
     rf"{_EXPONENT}\s?[%€$£+]?$"
 )
 _UNITS = r"^([+-]?)[$€£]\s?|\s?[%€$£+]$"
+#: A number with a unit after it: 3504 lb, 19.5M, 12 kg/l
+_WITH_UNIT = r"^(?P<number>[+-]?[\d.,]*\d)\s?(?P<unit>[\p{L}°²³/.\"]{1,8})$"
+_POWERS = {"k": "e3", "K": "e3", "M": "e6", "G": "e9", "B": "e9"}
 _SAMPLE = 20_000
 
 
 def evidence(texts: Any) -> Counter[str]:
     """Count what the numbers of a column show: "." and "," as decimal marks, "?." and "?,"."""
-    values = pc.unique(bare(head(texts)))
+    values = unitless(pc.unique(bare(head(texts))))
     found: Counter[str] = Counter()
     for mark in _OTHER:
         found[mark] = _count(values, _CLEAR[mark])
@@ -58,6 +61,25 @@ def _count(texts: Any, pattern: str) -> int:
 def bare(texts: Any) -> Any:
     """Return the texts without currency, percent and plus signs around numbers."""
     return pc.replace_substring_regex(texts, _UNITS, r"\1")
+
+
+def unitless(texts: Any) -> Any:
+    """Return texts without the unit that all numbers with one share; k, M, G, B are powers of ten.
+
+    Examples
+    --------
+    >>> unitless(pa.array(["12 kg", "7 kg", None])).to_pylist()
+    ['12', '7', None]
+    >>> unitless(pa.array(["19M", "8.5k", "big"])).to_pylist()
+    ['19e6', '8.5e3', 'big']
+    """
+    values = pc.unique(head(texts))
+    found = pc.drop_null(pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit"))
+    units = set(found.to_pylist()) if 10 * len(found) > len(values) else set()
+    for unit in units if len(units) == 1 or units <= set(_POWERS) else ():
+        pattern = rf"^([+-]?[\d.,]*\d)\s?{re.escape(unit)}$"
+        texts = pc.replace_substring_regex(texts, pattern, rf"\1{_POWERS.get(unit, '')}")
+    return texts
 
 
 def decimal_mark(column: Counter[str], file: Counter[str], comma: bool) -> str:
@@ -96,7 +118,7 @@ def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tup
         plain = _cast(texts)
         if plain is not None:
             return plain, "."
-    stripped = bare(texts)
+    stripped = unitless(bare(texts))
     between = (_OTHER[decimal] + _SPACES) if thousands is None else thousands
     group = re.escape(between) if between else "'"
     shape = rf"^[+-]?(\d{{1,3}}([{group}]\d{{3}})+|\d*)([{decimal}]\d*)?{_EXPONENT}$"
@@ -125,6 +147,8 @@ _DATES = (
     *("%B %d, %Y", "%b %d %Y", "%a %b %d %Y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_WAYS = tuple(day + time for time in _TIMES for day in _DATES)
+MOST_WAYS = 3  # in one column
 _ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}.*)?)?")
 _LIKE_DATE = re.compile(
     r"(\w{3} )?(\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
@@ -142,27 +166,44 @@ def dates(values: Sequence[str]) -> tuple[Array, str] | None:
     (['2020-12-31', '2021-02-01'], '%d.%m.%Y')
     """
     head = values[:50]
-    if head and all(map(_ISO.fullmatch, head)):
-        ways: Iterable[str] = ("ISO8601",)
-    elif head and all(map(_LIKE_DATE.fullmatch, head)):
-        ways = (day + time for time in _TIMES for day in _DATES)
-    else:
+    if not head or not all(_ISO.fullmatch(v) or _LIKE_DATE.fullmatch(v) for v in head):
         return None
-    for way in ways:
+    iso = all(map(_ISO.fullmatch, head))
+    for way in ("ISO8601",) if iso else _WAYS:
         if len(_parsed(head, way)) == len(head) and len(found := _parsed(values, way)):
             return found, way
-    return None
+    return _mixed(values)
+
+
+def _mixed(values: Sequence[str]) -> tuple[Array, str] | None:
+    """Return dates written in a few ways, those that explain most of them first."""
+    words = np.array(values, dtype=object)
+    left, used = np.full(len(words), True), list[str]()
+    found = np.full(len(words), np.datetime64("NaT"), "datetime64[s]")
+    while left.any() and len(used) < MOST_WAYS:
+        shares = {way: _explained(words[left][:200], way) for way in ("ISO8601", *_WAYS)}
+        used.append(max(shares, key=lambda way: shares[way]))
+        found[left] = _coerced(words[left], used[-1])
+        left = np.isnat(found)
+    return None if left.any() else (found, " or ".join(used))
+
+
+def _explained(values: Array, way: str) -> int:
+    return int(np.sum(~np.isnat(_coerced(values, way))))
+
+
+def _coerced(values: Sequence[str] | Array, way: str) -> Array:
+    """Return the dates, NaT where one does not fit the format."""
+    import pandas as pd
+
+    found = pd.to_datetime(list(values), format=way, utc=True, errors="coerce")
+    return np.asarray(found.tz_localize(None).to_numpy(), dtype="datetime64[s]")
 
 
 def _parsed(values: Sequence[str], way: str) -> Array:
     """Return the dates, none if one does not fit the format."""
-    import pandas as pd
-
-    try:
-        found = pd.to_datetime(list(values), format=way, utc=True)
-    except (ValueError, OverflowError, TypeError):
-        return np.empty(0, "datetime64[s]")
-    return np.asarray(found.tz_localize(None).to_numpy(), dtype="datetime64[s]")
+    found = _coerced(values, way)
+    return found[:0] if np.isnat(found).any() else found
 
 
 def day_numbers(values: Array) -> Array | None:

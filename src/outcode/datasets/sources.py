@@ -24,6 +24,8 @@ BLOCK = 2**20
 #: What a packed file may unpack to, however small it is.
 SMALL = 64 * 2**20
 STDIN = "standard input"
+#: What a table beside a README in an archive is called.
+TABLES = frozenset([".csv", ".tsv", ".tab", ".json", ".jsonl", ".xlsx", ".parquet", ".arff"])
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,8 @@ def _from_zip(source: Source, most: int) -> Source:
         if inside & {"xl/workbook.xml", "xl/workbook.bin", "mimetype"}:
             _measured(archive, members, most, source)
             return source
+        tables = [m for m in members if Path(m.filename).suffix.lower() in TABLES]
+        members = tables if len(tables) == 1 else members
         if len(members) != 1:
             raise DataError(
                 f"{source.name} is an archive of {len(members)} files: give an archive of one "

@@ -22,8 +22,8 @@ NAMES = frozenset(
 def guessed(names: Sequence[str], columns: Sequence[Any]) -> tuple[int, str]:
     """Return the position of the target and why: the one obvious name, else the last column.
 
-    The first column is taken if the last holds another value in nearly every row and the first
-    does not.
+    A last column that is empty, or the same in every row, is passed over. The first column is taken
+    if the last holds another value in nearly every row and the first does not.
 
     Examples
     --------
@@ -31,14 +31,20 @@ def guessed(names: Sequence[str], columns: Sequence[Any]) -> tuple[int, str]:
     (0, ', by its name; give the target if it is another')
     """
     obvious = [j for j, name in enumerate(names) if name.strip().lower() in NAMES]
-    last = len(names) - 1
+    varying = [j for j, column in enumerate(columns) if _varies(column)]
+    last = varying[-1] if len(varying) > 1 else len(names) - 1
     if len(obvious) == 1 and obvious[0] != last:
         return obvious[0], ", by its name; give the target if it is another"
-    if obvious or not columns or not _mostly_different(columns[last]):
-        return last, ""
-    if _mostly_different(columns[0]):
-        return last, ""
-    return 0, ", the first column, as the last differs from row to row; give the target if not"
+    differs = not obvious and columns and _mostly_different(columns[last])
+    if differs and not _mostly_different(columns[0]):
+        return 0, ", the first column, as the last differs from row to row; give it if not"
+    return last, "" if last == len(names) - 1 else ", the last column that varies"
+
+
+def _varies(column: Any) -> bool:
+    """Say whether a column holds two values or more, missing ones apart."""
+    values = column.slice(0, 10_000).unique().to_pylist()
+    return len({str(value).strip() for value in values if text_of(value) is not None}) > 1
 
 
 def _mostly_different(column: Any) -> bool:

@@ -257,7 +257,7 @@ PARAMETERS: dict[str, Check] = {
     "scale": _given((), None, "standard", "unit"),
     "max_values": _count(1),
     "topics": _count(0),
-    "tails": _given((), None, "log", "quantile"),
+    "tails": _given((), None, "log", "quantile", "auto"),
     "with_mean": _given(bool),
     "with_std": _given(bool),
     "copy": _given(bool),

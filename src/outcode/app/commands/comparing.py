@@ -14,7 +14,7 @@ import numpy as np
 from outcode import datasets
 from outcode.app import report as reports
 from outcode.app import study, terminal
-from outcode.app.commands.files import REPORTS, dataset, reading, writable
+from outcode.app.commands.files import READING, REPORTS, dataset, reading, writable
 from outcode.app.report.evidence import LEAK
 from outcode.app.terminal import printable, say
 from outcode.words import duration
@@ -34,8 +34,7 @@ def compare(command: str, sources: Sequence[str], **choices: Any) -> int:
     if choices["methods"] is not None:
         study.methods(_names(choices["methods"]))  # a slip is told before the data are read
     found = [dataset(source, **reading(choices)) for source in sources or [DEFAULT]]
-    found += [part for source, data in zip(sources, found, strict=False)
-              for part in _without_leaks(source, data, choices)]  # fmt: skip
+    found += [part for data in found for part in _without_leaks(data)]
     rows = {data.name: len(data.y) for data in found}
     whole_rows = len(found[0].y) + bool(choices["sample"])  # a sample asked for is asked for again
     plan = study.Study(
@@ -113,19 +112,19 @@ def _on_fewer_rows(plan: study.Study, seconds: float, n_jobs: int | None) -> stu
     return fewer
 
 
-def _without_leaks(
-    source: str, data: datasets.Dataset, choices: dict[str, Any]
-) -> Iterator[datasets.Dataset]:
+def _without_leaks(data: datasets.Dataset) -> Iterator[datasets.Dataset]:
     """Yield the data set without the columns that alone give the class away, if there are any."""
     leaks = [name for f in data.findings if f.code == LEAK for name in f.columns]
-    if not leaks or len(leaks) >= len(data.table.names) or not Path(source).exists():
+    if not leaks or len(leaks) >= len(data.table.names) or data.table.sparse is not None:
         return
     say(f"A second run leaves out {printable(', '.join(leaks), 200)}, which gives the class away.")
-    names = "target", "encoding", "delimiter"
-    options = {name: choices[name] for name in names}
-    less = datasets.read(source, **options, drop=(*choices["drop"], *leaks))
-    less = study.sampled(less, choices["sample"] or len(less.y), choices["seed"])
-    yield replace(less, name=f"{data.name} without {', '.join(leaks)}")
+    yield replace(
+        data,
+        name=f"{data.name} without {', '.join(leaks)}",
+        table=data.table.without(leaks),
+        hash="",  # of what is left
+        findings=tuple(f for f in data.findings if f.code != LEAK),
+    )
 
 
 def _with_variants(meta: dict[str, Any], choices: dict[str, Any]) -> dict[str, Any]:
@@ -182,7 +181,7 @@ def _fit_command(
     """Return the command that trains what was measured, on a file of so many rows."""
     meta = store.meta()
     given = {
-        **{name: choices[name] for name in ("target", "delimiter", "encoding", "data_dir")},
+        **{name: choices[name] for name in READING if name not in ("drop", "keep", "sample")},
         "preset": choices["preset"],
         "folds": meta["folds"],
         "seed": choices["seed"] or None,
@@ -192,6 +191,8 @@ def _fit_command(
     options = [f"--{k.replace('_', '-')}={v}" for k, v in given.items() if v is not None]
     leaks = [column for entry in meta["datasets"] for column in entry.get("without", ())]
     options += [f"--drop={column}" for column in (*choices["drop"], *leaks)]
+    options += [f"--keep={column}" for column in choices["keep"] if column not in leaks]
+    options += [f"--types={column}={kind}" for column, kind in choices["types"]]
     if meta["datasets"][0]["n_rows"] < rows:
         options.append(f"--sample={meta['datasets'][0]['n_rows']}")
     return shlex.join(["outcode", "fit", source, "-m", method, *options])

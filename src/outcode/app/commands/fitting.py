@@ -29,7 +29,9 @@ def fit(source: str, output: str, method: str | None, **choices: Any) -> int:
     threads = 1 if choices["n_jobs"] == 0 else choices["n_jobs"]  # none but this one
     estimator = study.seeded(chosen.estimator, choices["seed"], threads)
     scale = None if choices["scale"] == "none" else choices["scale"]
-    model = Pipeline([("encoder", datasets.TableEncoder(scale)), ("classifier", estimator)])
+    model = Pipeline(
+        [("encoder", datasets.TableEncoder(scale, tails="auto")), ("classifier", estimator)]
+    )
     with warnings_said(), terminal.Heartbeat():
         model.fit(data.table, data.y)
     persistence.save(model, output)

@@ -30,6 +30,8 @@ from outcode.words import count, size
 
 #: Findings, warnings and failures listed; classes counted in a table.
 MOST_LISTED, MOST_CLASSES = 40, 60
+#: Findings told with the data; all of them have a section of their own.
+MOST_FACTS = 6
 
 
 def findings(evidence: Evidence) -> dict[str, Any]:
@@ -125,6 +127,8 @@ def _data(data: Data) -> dict[str, Any]:
         ],
         "classes_left_out": len(data.classes) - len(order),
         "about": [clean(text) for text in (about.get("about") or [])[:20]],
+        "encoding": [[clean(part, 200) for part in pair] for pair in about.get("encoding") or []],
+        "findings": [clean(f.get("message")) for f in (about.get("findings") or [])[:MOST_LISTED]],
     }
 
 
@@ -256,8 +260,19 @@ def _data_shown(d: dict[str, Any]) -> list[Block]:
     )
     head = (Head("class", numeric=False), Head("rows"))
     table = Table(f"Classes of {d['dataset']}{rest}", head, rows, sortable=True)
-    blocks: list[Block] = [Points(tuple(Point(topic, text) for topic, text in facts))]
-    return [*blocks, Fold("Rows of each class", (table,)) if len(rows) > 12 else table]
+    facts += [("Look at", text) for text in d["findings"][:MOST_FACTS]]
+    told = Points(tuple(Point(topic, text) for topic, text in facts))
+    return [told, Fold("Rows of each class", (table,)), *_encoded(d["encoding"])]
+
+
+def _encoded(pairs: list[list[str]]) -> list[Block]:
+    """What each column becomes, where a study has kept it."""
+    head = (Head("column", numeric=False), Head("becomes", numeric=False))
+    rows = tuple((Entry(name), Entry(words)) for name, words in pairs)
+    table = Table(
+        "Columns as numbers, learned on all rows; within each fold on its own", head, rows
+    )
+    return [Fold("What each column becomes", (table,))] if rows else []
 
 
 def _maybe(value: Any) -> str:

@@ -13,6 +13,7 @@ from outcode.app.report import (
     classes,
     codes,
     comparison,
+    influence,
     leaderboard,
     probabilities,
     provenance,
@@ -39,9 +40,13 @@ class Section:
 
 #: The sections of the page, in its order.
 SECTIONS = {
+    "data": Section(
+        "What was understood of the data", provenance.data_sets, provenance.data_blocks
+    ),
     "answer": Section("The answer", answer.numbers, answer.blocks),
     "leaderboard": Section("Leaderboard", leaderboard.numbers, leaderboard.blocks),
     "comparison": Section("Are the differences real?", comparison.numbers, comparison.blocks),
+    "influence": Section("Which columns matter", influence.numbers, influence.blocks),
     "classes": Section("Classes and confusions", classes.numbers, classes.blocks),
     "probabilities": Section(
         "What the probabilities are worth", probabilities.numbers, probabilities.blocks
@@ -50,7 +55,6 @@ SECTIONS = {
     "bits": Section("Wrong dichotomies per test row", codes.bit_errors, codes.bit_blocks),
     "paths": Section("Choice of the kernel width", widths.numbers, widths.blocks),
     "findings": Section("Findings and failures", provenance.findings, provenance.finding_blocks),
-    "data": Section("The data", provenance.data_sets, provenance.data_blocks),
     "repeat": Section("To repeat it", provenance.repeat, provenance.repeat_blocks),
 }
 

@@ -16,6 +16,7 @@ from outcode import metrics
 from outcode._checks import Array
 from outcode.app.study import fitted as told
 from outcode.app.study.describe import versions
+from outcode.app.study.influence import influences
 from outcode.app.study.plan import SCALES, Cell, Rows
 from outcode.app.study.warmup import warm_up
 from outcode.capabilities import HasCode, MadeOfElements, PredictsProbabilities, can
@@ -26,6 +27,8 @@ from outcode.results import plain
 MOST_WARNINGS = 20
 #: With more training rows the test error of each gamma is not measured.
 MOST_PATH_ROWS = 3000
+#: Folds whose held-out rows say which columns matter.
+INFLUENCE_FOLDS = 3
 #: A probability this little below the largest still counts as the largest.
 TIE = 1e-9
 
@@ -117,8 +120,9 @@ def impossible(estimator: Any, n_classes: int) -> str | None:
 
 def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
     labels = rows.labels
-    encoder = TableEncoder(scale=SCALES[cell.scale])
-    X_train = encoder.fit(rows.table.take(cell.train)).transform(rows.table.take(cell.train))
+    encoder = TableEncoder(scale=SCALES[cell.scale], tails="auto")
+    taught = rows.table.take(cell.train)
+    X_train = encoder.fit(taught, labels[cell.train]).transform(taught)
     X_test = encoder.transform(rows.table.take(cell.test))
     clf = told.seeded(cell.estimator, cell_seed(cell))
     begin = time.perf_counter()
@@ -133,6 +137,8 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
         "support_vectors": told.support_vectors(clf),
     }
     details |= _details(cell, clf, X_test, labels[cell.test], predicted)
+    if cell.repeat == 0 and cell.fold < INFLUENCE_FOLDS:
+        details["influence"] = influences(clf, encoder, X_test, labels[cell.test], cell.seed)
     first = cell.fold == cell.repeat == 0 and len(cell.train) <= MOST_PATH_ROWS
     if first and details.get("path", {}).get("by") == "bound":  # what the bound ranks
         taught, asked = (X_train, labels[cell.train]), (X_test, labels[cell.test])

@@ -14,6 +14,8 @@ import numpy as np
 from outcode._version import __version__
 from outcode.datasets import TableEncoder
 
+#: Columns whose encoding is kept in words.
+MOST_COLUMNS = 200
 #: Packages whose version can change a result.
 PACKAGES = "numpy", "scipy", "scikit-learn", "numba"
 
@@ -51,7 +53,7 @@ def _memory() -> int | None:
 
 def describe_data(data: Any, rows: Any, scale: str | None) -> dict[str, Any]:
     """Return one data set's entry in the meta dict."""
-    encoder = TableEncoder(scale=scale).fit(data.table)
+    encoder = TableEncoder(scale=scale, tails="auto").fit(data.table, rows.labels)
     counts = np.bincount(rows.labels, minlength=len(rows.classes))
     return {
         "name": data.name,
@@ -63,6 +65,7 @@ def describe_data(data: Any, rows: Any, scale: str | None) -> dict[str, Any]:
         "classes": list(rows.classes),
         "counts": counts.tolist(),
         "about": list(data.about),
+        "encoding": [list(pair) for pair in encoder.explain()[:MOST_COLUMNS]],
         "findings": [
             {"code": f.code, "message": f.message, "columns": list(f.columns)}
             for f in data.findings

@@ -119,9 +119,41 @@ for _module in pkgutil.iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
 
 
+#: First bytes of files that hold no table we read, what they are, and what to do.
+FOREIGN = {
+    b"version https://git-lfs": (
+        "a Git LFS pointer, not the file itself",
+        "git lfs pull fetches it",
+    ),
+    b"<!doctype html": ("a web page", "fetch the file itself, often behind a link called raw"),
+    b"<html": ("a web page", "fetch the file itself, often behind a link called raw"),
+    b"<?xml": ("XML", "save it as CSV"),
+    b"%pdf": ("a PDF", "save the table as CSV"),
+    b"sqlite format 3": ("an SQLite database", "save the table as CSV"),
+    b"\x89hdf": ("an HDF5 file", "save the table as CSV or Parquet"),
+    b"\x93numpy": ("a NumPy array", "save it as CSV with the class as a column"),
+    b"\x80": ("a pickle, which can run any program", "save the table as CSV or Parquet"),
+    b"rdx": ("R's data", "save the table by write.csv"),
+    b"$fl2": ("an SPSS file", "save it as CSV"),
+    b"<stata_dta>": ("a Stata file", "save it as CSV"),
+    b"7z\xbc\xaf": ("a 7-Zip archive", "unpack it"),
+    b"rar!": ("a RAR archive", "unpack it"),
+}
+
+
+def _refuse_foreign(source: Source, head: bytes) -> None:
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    found = next((FOREIGN[magic] for magic in FOREIGN if start.startswith(magic)), None)
+    if head[257:262] == b"ustar":
+        found = "a tar archive", "unpack it"
+    if found:
+        raise DataError(f"{source.name} is {found[0]}: {found[1]}.")
+
+
 def reader_of(source: Source) -> Read:
     """Return the reader of a file: by its first bytes, by its name, else as delimited text."""
     head = source.data[:4096]
+    _refuse_foreign(source, head)
     for one in READERS.values():
         if one.binary and one.looks(head):
             return one.read

@@ -16,6 +16,8 @@ from outcode.datasets.readers import Found, Options, reader
 from outcode.datasets.sources import Source
 from outcode.datasets.table import DataError, distinct, unknown
 
+#: Lines that KEEL's files have besides, which name columns declared before.
+KEEL = ("@input", "@inputs", "@output", "@outputs")
 CHUNK_ROWS = 50_000
 CHUNK_CELLS = 1_000_000
 
@@ -100,7 +102,7 @@ def _header(lines: Iterator[tuple[int, str]], file: Source) -> list[Attribute]:
         if keyword == "@attribute":
             found.append(_attribute(line, f"{file.name}, line {number}"))
             file.limits.check("columns", len(found), file.name)
-        elif keyword != "@relation":
+        elif keyword not in ("@relation", *KEEL):
             raise DataError(
                 f"{file.name}, line {number}: expected @relation, @attribute or @data, found "
                 f"{line[:40]!r}. Is this an ARFF file?"
@@ -119,7 +121,7 @@ def _attribute(line: str, where: str) -> Attribute:
         raise DataError(f"{where}: expected '@attribute name type', found {line[:60]!r}.")
     quoted, plain, declared = match.groups()
     name = unquoted(quoted) if quoted else plain
-    word = declared.split(None, 1)[0].lower()
+    word = re.split(r"[\s\[]", declared, maxsplit=1)[0].lower()  # KEEL has real[0.0, 1.0]
     if declared.startswith("{"):
         return Attribute(name, "nominal", _values(declared, where))
     if word in ("numeric", "real", "integer"):

@@ -11,9 +11,10 @@ from pyarrow import feather as arrow_feather
 from pyarrow import ipc
 from pyarrow import parquet as arrow_parquet
 
+from outcode.datasets.columns import listed
 from outcode.datasets.readers import Found, Options, reader
 from outcode.datasets.sources import Source
-from outcode.datasets.table import DataError
+from outcode.datasets.table import DataError, Finding
 
 
 @reader(".parquet", ".pq", looks=lambda head: head.startswith(b"PAR1"), binary=True)
@@ -27,8 +28,8 @@ def parquet(source: Source, options: Options) -> Found:
         source.limits.table(about.num_rows, len(names), source.name)
         groups = [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
         source.limits.check("bytes", sum(groups), source.name)
-        _refuse_nested(file.schema_arrow, source.name)
-        return _found(file.read(), source)
+        flat = _flat(file.schema_arrow)
+        return _found(file.read(columns=flat), source, file.schema_arrow)
 
 
 @reader(
@@ -40,9 +41,9 @@ def feather(source: Source, options: Options) -> Found:
     """Read a Feather file of flat columns, a batch of rows at a time."""
     with _said_damaged(source, "Feather"):
         if source.data.startswith(b"FEA1"):
-            return _found(arrow_feather.read_table(pa.BufferReader(source.data)), source)
+            table = arrow_feather.read_table(pa.BufferReader(source.data))
+            return _found(table, source, table.schema)
         file = ipc.open_file(pa.BufferReader(source.data))
-        _refuse_nested(file.schema, source.name)
         batches: list[Any] = []
         rows = size = 0
         for i in range(file.num_record_batches):
@@ -50,7 +51,8 @@ def feather(source: Source, options: Options) -> Found:
             rows, size = rows + batches[-1].num_rows, size + batches[-1].nbytes
             source.limits.table(rows, len(file.schema.names), source.name)
             source.limits.check("bytes", size, source.name)
-        return _found(pa.Table.from_batches(batches, file.schema), source)
+        whole = pa.Table.from_batches(batches, file.schema)
+        return _found(whole.select(_flat(file.schema)), source, file.schema)
 
 
 @contextmanager
@@ -62,20 +64,23 @@ def _said_damaged(source: Source, kind: str) -> Iterator[None]:
         raise DataError(f"{source.name} is no {kind} file, or is damaged: {reason}.") from None
 
 
-def _refuse_nested(schema: Any, name: str) -> None:
-    for field in schema:
-        of = field.type
-        nested = of.num_fields and not pa.types.is_dictionary(of)
-        if nested or "binary" in str(of) or "extension" in str(of):
-            raise DataError(
-                f"{name}: column {field.name!r} holds no single numbers or texts: leave it out."
-            )
+def _flat(schema: Any) -> list[str]:
+    """Return the names of the columns of single numbers and texts."""
+    return [field.name for field in schema if not _nested(field.type)]
 
 
-def _found(table: Any, source: Source) -> Found:
+def _nested(of: Any) -> bool:
+    parts = of.num_fields and not pa.types.is_dictionary(of)
+    return bool(parts or "binary" in str(of) or "extension" in str(of))
+
+
+def _found(table: Any, source: Source, schema: Any) -> Found:
     if not table.num_rows or not table.num_columns:
-        raise DataError(f"{source.name} holds no rows.")
+        raise DataError(f"{source.name} holds no rows of single numbers and texts.")
     source.limits.table(table.num_rows, table.num_columns, source.name)
     table.validate(full=True)  # text that is no UTF-8, places beyond a list of categories
-    names = tuple(map(str, table.column_names))
-    return Found(names, list(table.columns), missing="null")
+    names, kept = tuple(map(str, table.column_names)), set(table.column_names)
+    out = tuple(name for name in schema.names if name not in kept)
+    message = f"Left out, the cells are lists, records or bytes: {listed(out)}."
+    findings = (Finding("OD017", message, out),) if out else ()
+    return Found(names, list(table.columns), missing="null", findings=findings)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -22,6 +22,7 @@ from outcode.datasets.sources import BLOCK, Source
 from outcode.datasets.table import DataError, Finding
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", " ": "blanks"}
+WIDE = "  "  # cells two blanks or more apart, which may hold single blanks
 LONGEST_ROW = 32 * 2**20
 #: Bytes parsed at a time, if no row is longer.
 PARSED = 2**22
@@ -38,6 +39,9 @@ def delimited(source: Source, options: Options) -> Found:
     _refuse_endless(source)
     sample = _sample(source)
     delimiter = _one_character(options.delimiter) or sniff(sample)
+    if delimiter == WIDE:
+        source = replace(source, data=_tabbed(source.data))
+        sample, delimiter = _sample(source), "\t"
     layout = lay_out(_rows(sample, delimiter), _said(delimiter))
     if not layout.names:
         raise DataError(f"{source.name} is empty: give a file with a header and rows.")
@@ -106,9 +110,11 @@ def sniff(lines: Sequence[str]) -> str:
     ';'
     """
     best = max("\t;|,", key=lambda delimiter: _agreement(lines, delimiter))
-    if _agreement(lines, best) > (0.0, 0):
-        return best
-    return " " if _clearly_blanks(lines) else ","
+    none = _agreement(lines, best) == (0.0, 0)
+    if none or (best == "\t" and 2 * sum("  " in line for line in lines) > len(lines)):
+        blanks = [way for way in (" ", WIDE) if _aligned(lines, way)]
+        best = blanks[0] if blanks else "," if none else best
+    return best
 
 
 def _agreement(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
@@ -121,10 +127,24 @@ def _agreement(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
     return (0.0, 0) if width == 1 else (share, 0 if share == 1.0 else width)
 
 
-def _clearly_blanks(lines: Sequence[str]) -> bool:
-    rows = [line.split() for line in lines if line.strip()]
-    widths = {len(row) for row in rows}
-    return len(rows) > 1 and len(widths) == 1 and widths != {1} and any(map(is_number, rows[-1]))
+def _aligned(lines: Sequence[str], way: str) -> bool:
+    """Say whether blanks split all rows alike, into numbers too; a header may lack one cell."""
+    if way == WIDE:
+        lines, way = _tabbed("".join(lines).encode()).decode().splitlines(), "\t"
+    rows = [row.cells for row in _rows(lines, way)]
+    widths = {len(row) for row in rows[1:]}
+    if len(widths) != 1 or widths == {1} or len(rows[0]) not in (width := max(widths), width - 1):
+        return False
+    return any(map(is_number, rows[-1]))
+
+
+def _tabbed(data: bytes) -> bytes:
+    """Return the text with tabs for two blanks or more, none of them at the ends of lines."""
+    return re.sub(rb"[ \t]{2,}", b"\t", _trimmed(data))
+
+
+def _trimmed(data: Any) -> bytes:
+    return re.sub(rb"(?m)^[ \t]+|[ \t]+(?=[\r\n]|$)", b"", data)
 
 
 # --- names, and rows that are none ---
@@ -266,8 +286,7 @@ def _body(data: bytes, sample: list[str], skipped: int, delimiter: str) -> memor
     """Return the text from the first row of data on, as pyarrow takes it."""
     body = memoryview(data)[sum(len(line.encode()) for line in sample[:skipped]) :]
     if delimiter == " ":
-        stripped = re.sub(rb"(?m)^[ \t]+|[ \t]+(?=[\r\n]|$)", b"", body)
-        return memoryview(re.sub(rb"[ \t]+", b" ", stripped))
+        return memoryview(re.sub(rb"[ \t]+", b" ", _trimmed(body)))
     if any(f'{delimiter} "' in line for line in sample):
         mark = delimiter.encode()
         return memoryview(re.sub(re.escape(mark) + rb' +"', mark + b'"', body))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from outcode.datasets.encodings import as_utf8
@@ -63,16 +63,36 @@ def _sequence(text: str, at: int, end: str) -> Iterator[Any]:
 
 
 def _inside(whole: dict[str, Any]) -> Iterator[Any]:
-    """Yield the records of an object: of its one list, of lists as columns, or itself."""
+    """Yield the records of an object: of its longest list, of its columns, or itself.
+
+    Columns are lists, or objects with a cell for each row, or as pandas splits a frame: names under
+    "columns" and rows under "data".
+    """
     lists = {name: value for name, value in whole.items() if isinstance(value, list) and value}
     of_records = [value for value in lists.values() if isinstance(value[0], dict)]
-    if len(of_records) == 1:
-        yield from of_records[0]
+    if {"columns", "data"} <= set(lists):
+        yield from _named(lists["columns"], lists["data"])
+    elif of_records:
+        yield from max(of_records, key=len)
     elif len(lists) == len(whole) > 0 and len({len(value) for value in lists.values()}) == 1:
-        names = list(lists)
-        yield from (dict(zip(names, row, strict=True)) for row in zip(*lists.values(), strict=True))
+        yield from _named(list(lists), zip(*lists.values(), strict=True))
+    elif len(whole) > 1 and all(isinstance(value, dict) for value in whole.values()):
+        yield from _crossed(whole)
     else:
         yield whole
+
+
+def _named(names: list[str], rows: Iterable[Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(map(str, names), row, strict=False)) for row in rows)
+
+
+def _crossed(whole: dict[str, dict[str, Any]]) -> Iterator[Any]:
+    """Yield the rows of an object of objects: the longer side are the rows."""
+    longest = max(whole.values(), key=len)
+    if len(whole) >= len(longest):
+        yield from whole.values()
+    else:
+        yield from ({name: whole[name].get(row) for name in whole} for row in longest)
 
 
 def _collected(found: Iterator[Any], source: Source) -> ValueColumns:
