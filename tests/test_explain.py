@@ -15,6 +15,7 @@ from outcode.decoders import DECODERS, LossBased, Softmax, resolve
 from outcode.machines import SVM
 
 SUMS = [
+    "normalised",
     *("hamming", "linear", "hinge", "logistic", "squared", "llw"),
     *("likelihood", "softmax", "srm", "drm", "continuous", "shared"),
 ]

@@ -25,6 +25,7 @@ from outcode.decoders import (
     shared,
     softmax,
 )
+from outcode.decoders.codewords import LearnedCodewords
 from outcode.decoders.common import Decoder, Sides, log_total_exponential, total_loss
 from outcode.decoders.continuous import ContinuousCode
 from outcode.decoders.coupling import BradleyTerry, PairwiseCoupling
@@ -32,6 +33,7 @@ from outcode.decoders.dag import DecisionDAG
 from outcode.decoders.distance import AttenuatedEuclidean, Euclidean, Hamming, InverseHamming
 from outcode.decoders.likelihood import Likelihood
 from outcode.decoders.loss import LossBased, LossWeighted
+from outcode.decoders.normalised import Normalised
 from outcode.decoders.reliability import DynamicReliability, StaticReliability
 from outcode.decoders.shared import SharedSigmoid
 from outcode.decoders.softmax import Softmax
@@ -48,9 +50,11 @@ __all__ = [
     "Euclidean",
     "Hamming",
     "InverseHamming",
+    "LearnedCodewords",
     "Likelihood",
     "LossBased",
     "LossWeighted",
+    "Normalised",
     "PairwiseCoupling",
     "SharedSigmoid",
     "Sides",

@@ -22,7 +22,8 @@ from outcode.scores import settled
 from outcode.training import Training
 
 
-def _is_sum(decoder: Any) -> bool:
+def is_sum(decoder: Any) -> bool:
+    """Say whether the scores are sums over columns, or why not."""
     if decoder.loss == "exponential":
         raise AttributeError("The exponential loss is summed in log form: its scores are no sums.")
     return True
@@ -52,12 +53,12 @@ class LossBased(Decoder):
             return -log_total_exponential(margins, self.sides)
         return -total_loss(self.loss_, margins, self.sides)
 
-    @available_if(_is_sum)
+    @available_if(is_sum)
     def terms(self, margins: Array, X: Any = None) -> Array:
         """Return what each column adds to each score."""
         return loss_terms(self.loss_, margins, self.code_)
 
-    @available_if(_is_sum)
+    @available_if(is_sum)
     def slopes(self, margins: Array) -> Array:
         """Return the derivatives of the scores by the margins."""
         return loss_slopes(self.loss, margins, self.code_)
@@ -117,12 +118,12 @@ class LossWeighted(Decoder):
         scores = self.scores(margins, X)
         return np.argmax(settled(scores) if self.outputs == "sign" else scores, axis=1)
 
-    @available_if(_is_sum)
+    @available_if(is_sum)
     def terms(self, margins: Array, X: Any = None) -> Array:
         """Return what each column adds to each score."""
         return loss_terms(losses.linear, margins, self.code_, self.weights_)
 
-    @available_if(_is_sum)
+    @available_if(is_sum)
     def slopes(self, margins: Array) -> Array:
         """Return the derivatives of the scores by the margins."""
         return loss_slopes("linear", margins, self.code_, self.weights_)

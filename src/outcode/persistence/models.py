@@ -242,6 +242,7 @@ PARAMETERS: dict[str, Check] = {
     "invalid": _word("renormalise", "uniform"),
     "temperature": lambda value: value is None or isinstance(value, bool | float),
     "slope": _number(0, None),
+    "strength": _number(0),
     "method": _word(*coupling.METHODS),
     "norm": lambda value: isinstance(value, int | str) and value in (1, 2, "inf"),
     "k": _count(1, None),
