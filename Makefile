@@ -6,6 +6,7 @@
 # make test-oldest  the oldest supported dependencies; OLDEST=tests runs every test with them
 # make coverage     line coverage of the library
 # make slow         long experiments
+# make torture      kills, full disks, damaged files, simulated studies, counted; MINUTES=600
 VENV ?= .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
@@ -15,7 +16,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 OLDEST ?= tests/test_classifier.py tests/test_decoders.py tests/test_svm.py tests/test_readers.py \
   tests/test_persistence.py tests/test_displays.py tests/test_streaming.py tests/test_cli_files.py
 
-.PHONY: demo test check format lint types imports pytest slow docs package test-oldest coverage clean
+.PHONY: demo test check format lint types imports pytest slow docs package test-oldest coverage torture clean
 
 demo: $(STAMP)
 	$(VENV)/bin/outcode compare --preset quick
@@ -48,6 +49,10 @@ pytest: $(STAMP)
 
 slow: $(STAMP)
 	$(PY) -m pytest -q -m slow
+
+MINUTES ?= 600
+torture: $(STAMP)
+	PYTHONPATH=tests $(PY) -m torture --minutes $(MINUTES)
 
 coverage: $(STAMP)
 	$(PY) -m coverage erase

@@ -405,9 +405,8 @@ def test_missing_files_folders_and_pipes(tmp_path):
         load(tmp_path / "pipe")
 
 
-@pytest.fixture(scope="module")
-def small_files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("small")
+def make_small_files(folder):
+    """Write small models of several kinds; return each path and the scores of the new rows."""
     rows, labels = X[:24], Y[:24]
     models = [
         OutputCodeClassifier("ovo", decoder="likelihood", random_state=0),
@@ -434,6 +433,11 @@ def small_files(tmp_path_factory):
         save(model, folder / str(i))
         found.append((folder / str(i), model.decision_function(NEW)))
     return found
+
+
+@pytest.fixture(scope="module")
+def small_files(tmp_path_factory):
+    return make_small_files(tmp_path_factory.mktemp("small"))
 
 
 def test_a_newer_schema_says_which_version_is_needed(small_files, tmp_path):

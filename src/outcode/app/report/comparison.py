@@ -143,17 +143,19 @@ def _tested(table: Array, names: Sequence[str], unit: str, setting: Data) -> dic
     decides = next(test for test in tests if test.role == "pairs")
     practical = next((test for test in tests if test.role == "practical"), None)
     others = [test for test in tests if test not in (decides, practical)]
-    against = decides.run(table, names, **setting)
+    # the best is known from the same table: correcting for its pairs alone would find a difference
+    # among equal methods in up to 12 % of studies instead of 5 %
     every = decides.run(table, names, **setting | {"control": None})
+    against = [pair for pair in every.pairs if pair.first == names[0]]
     told = [other.run(table, names, **setting).sentence for other in others]
     return {
         "test": decides.label,
-        "sentence": " ".join([*told, against.sentence]),
+        "sentence": " ".join([*told, every.sentence]),
         "pairs_sentence": every.sentence,
         "against_best": [
             {**_pair(pair), **sure}
             for pair, sure in zip(
-                against.pairs, _practical(practical, table, names, setting), strict=True
+                against, _practical(practical, table, names, setting), strict=True
             )
         ],
         "pairs": _matrix(every.pairs, names),
