@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
+from typing import Any
 
 import outcode
+
+ROOT = Path(__file__).resolve().parents[1]
 
 project = "outcode"
 author = "The outcode developers"
@@ -57,6 +62,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(quickstart|picture)\.py",
+    "image_scrapers": ("matplotlib",),
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -81,7 +87,38 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "cite": [], "changelog": []}
+html_sidebars = {"index": [], "cite": []}
+
+# The pages of `project` named here show files of the root folder, with links that hold in the site.
+ROOT_FILES = {
+    "project/contributing": "CONTRIBUTING.md",
+    "project/changelog": "CHANGELOG.md",
+    "project/security": "SECURITY.md",
+    "project/conduct": "CODE_OF_CONDUCT.md",
+}
+PAGES = {name: f"{page.rpartition('/')[2]}.md" for page, name in ROOT_FILES.items()}
+PAGES |= {"docs/decisions": "../decisions/index.md", "docs/papers": "../papers/index.md"}
+
+
+def link(match: re.Match[str]) -> str:
+    """Return a link of a root file as it must be in the folder `project`; no page: the text alone."""
+    text, target = match.groups()
+    target = PAGES.get(target, target.replace("docs/", "../"))
+    return f"[{text}]({target})" if target.endswith(".md") else f"`{text}`"
+
+
+def read(app: Any, name: str, source: list[str]) -> None:
+    """Replace a placeholder page by the root file it stands for."""
+    if name in ROOT_FILES:
+        text = (ROOT / ROOT_FILES[name]).read_text(encoding="utf-8")
+        source[0] = re.sub(r"\[([^\]]+)\]\((?!http)([^)]+)\)", link, text)
+
+
+def setup(app: Any) -> None:
+    """Connect what happens while pages are read."""
+    app.connect("source-read", read)
