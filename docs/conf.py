@@ -106,7 +106,7 @@ PAGES |= {"docs/decisions": "../decisions/index.md", "docs/papers": "../papers/i
 
 
 def link(match: re.Match[str]) -> str:
-    """Return a link of a root file as it must be in the folder `project`; no page: the text alone."""
+    """Return a link of a root file as the folder `project` needs it; the text where no page is."""
     text, target = match.groups()
     target = PAGES.get(target, target.replace("docs/", "../"))
     return f"[{text}]({target})" if target.endswith(".md") else f"`{text}`"

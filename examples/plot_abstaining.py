@@ -2,8 +2,8 @@
 Answer only when sure
 =====================
 
-The risk-coverage curve shows the error among the answered rows when the least certain rows are not
-answered. ``decisions.abstaining`` finds the threshold for an error you choose.
+The risk-coverage curve shows the error among the answered rows when the least certain rows are
+not answered. ``decisions.abstaining`` finds the threshold for an error you choose.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 What a code looks like
 ======================
 
-A code matrix has one row per class and one column per binary problem. :func:`outcode.diagnose` reports
-how far apart the rows are, and how many wrong columns decoding corrects with certainty.
+A code matrix has one row per class and one column per binary problem. :func:`outcode.diagnose`
+reports how far apart the rows are, and how many wrong columns decoding corrects with certainty.
 """
 
 import matplotlib.pyplot as plt

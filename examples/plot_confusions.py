@@ -2,11 +2,10 @@
 Which classes and which columns fail
 ====================================
 
-The confusion matrix of a classifier, and the error of each of its binary problems next to the error of
-always predicting the larger side.
+The confusion matrix of a classifier, and the error of each of its binary problems next to the
+error of always predicting the larger side.
 """
 
-import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -25,4 +24,3 @@ print(confusions.pairs()[:3])
 # Column s separates digit s from the others. The digits 8 and 1 are the difficult ones.
 
 ColumnDisplay.from_estimator(clf, X_test, y_test).plot()
-plt.tight_layout()

@@ -2,8 +2,8 @@
 The same machines under other decoders
 ======================================
 
-Machines are trained once; ``with_decoder`` changes how their margins become a class. One-vs-rest is
-sensitive to the choice: majority voting (Hamming) cannot break ties between columns.
+Machines are trained once; ``with_decoder`` changes how their margins become a class. One-vs-rest
+is sensitive to the choice: majority voting (Hamming) cannot break ties between columns.
 """
 
 import matplotlib.pyplot as plt

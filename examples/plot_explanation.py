@@ -2,8 +2,9 @@
 Why this class?
 ===============
 
-``explain`` says what each column of the code adds to the lead of the predicted class over the second, how
-reliable each column is, and the smallest set of columns whose change of sign would change the decision.
+``explain`` says what each column of the code adds to the lead of the predicted class over the
+second, how reliable each column is, and the smallest set of columns whose change of sign would
+change the decision.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,9 @@
 Machines learned together
 =========================
 
-``machines.Joint`` learns the least-squares machines of all columns together with a matrix of relations
-between them [LZCX16]_. The stronger the coupling ``lambda2``, the fewer directions the machines share.
-
-.. [LZCX16] Liu, Zhang, Chen & Xue, *Joint binary classifier learning for ECOC-based multi-class
-   classification*, 2016.
+``machines.Joint`` learns the least-squares machines of all columns together with a matrix of
+relations between them :doc:`[LZCX16] </papers/LZCX16>`. The stronger the coupling ``lambda2``,
+the fewer directions the machines share.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Large data: how many landmarks?
 ===============================
 
-A landmark machine does not need the kernel matrix of all rows. More landmarks lower the error and cost
-time. The squared hinge loss needs fewer landmarks than least squares.
+A landmark machine does not need the kernel matrix of all rows. More landmarks lower the error and
+cost time. The squared hinge loss needs fewer landmarks than least squares.
 """
 
 import time

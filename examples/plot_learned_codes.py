@@ -2,8 +2,9 @@
 Codes learned from the data
 ===========================
 
-DECOC splits the classes by a tree of informative partitions: classes that are close to each other are
-separated last. Its code has one column per inner node of the tree, one less than there are classes.
+DECOC splits the classes by a tree of informative partitions: classes that are close to each other
+are separated last. Its code has one column per inner node of the tree, one less than there are
+classes.
 """
 
 import matplotlib.pyplot as plt

@@ -2,12 +2,9 @@
 Choose the kernel width without cross-validation
 ================================================
 
-The leave-one-out error of the whole multiclass rule can be bounded from a single training per width
-[PPF04]_. The bound is far above the error, but its minimum is close to the best width. The estimate is
-close to the leave-one-out error itself.
-
-.. [PPF04] Passerini, Pontil & Frasconi, *New results on error correcting output codes of kernel
-   machines*, 2004.
+The leave-one-out error of the whole multiclass rule can be bounded from a single training per
+width :doc:`[PPF04] </papers/PPF04>`. The bound is far above the error, but its minimum is close
+to the best width. The estimate is close to the leave-one-out error itself.
 """
 
 import matplotlib.pyplot as plt

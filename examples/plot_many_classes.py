@@ -2,9 +2,9 @@
 A hundred classes with few columns
 ==================================
 
-One-vs-rest needs one column per class. A code with fewer columns predicts faster; how well depends on how
-the codewords are assigned. ``Similar`` gives similar classes similar codewords, so that a wrong column
-still leads near the right class.
+One-vs-rest needs one column per class. A code with fewer columns predicts faster; how well
+depends on how the codewords are assigned. ``Similar`` gives similar classes similar codewords, so
+that a wrong column still leads near the right class.
 """
 
 import matplotlib.pyplot as plt
@@ -17,18 +17,18 @@ from outcode.machines import Nystrom
 rng = np.random.RandomState(0)
 groups = np.repeat(4 * rng.randn(10, 10), 10, axis=0)  # 100 classes in 10 groups
 centers = groups + 1.6 * rng.randn(100, 10)
-y = np.repeat(np.arange(100), 40)
+y = np.repeat(np.arange(100), 24)
 X = centers[y] + rng.randn(len(y), 10)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
 
 
 def error(code):
-    machine = Nystrom(n_landmarks=200, C=10, max_passes=30)
+    machine = Nystrom(n_landmarks=100, C=10, max_passes=20)
     clf = OutputCodeClassifier(code, machine, "hinge", random_state=0).fit(X_train, y_train)
     return 100 * (1 - clf.score(X_test, y_test))
 
 
-columns = [20, 40, 60]
+columns = [15, 30, 45]
 fig, ax = plt.subplots(figsize=(7, 3.5))
 ax.plot(columns, [error(codes.Similar(n)) for n in columns], "o-", label="similar codewords")
 ax.plot(columns, [error(codes.DenseRandom(n)) for n in columns], "s-", label="random codewords")

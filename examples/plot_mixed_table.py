@@ -2,12 +2,11 @@
 A raw table: numbers, categories, dates, missing values
 =======================================================
 
-``TableEncoder`` turns the columns of a table into numbers: dates become points on a circle, categories
-columns of 0 and 1, missing values are filled and marked. As the first step of a pipeline it learns from
-the training rows only, and is saved with the model.
+``TableEncoder`` turns the columns of a table into numbers: dates become points on a circle,
+categories columns of 0 and 1, missing values are filled and marked. As the first step of a
+pipeline it learns from the training rows only, and is saved with the model.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
@@ -19,11 +18,11 @@ from outcode.displays import ConfusionDisplay
 
 rng = np.random.RandomState(0)
 day = pd.to_datetime("2023-01-01") + pd.to_timedelta(rng.randint(0, 730, 600), unit="D")
-warmth = -np.cos(2 * np.pi * (day.dayofyear - 15) / 365) + 0.4 * rng.randn(600)
+warmth = -np.cos(2 * np.pi * (day.day_of_year - 15) / 365) + 0.25 * rng.randn(600)
 place = rng.choice(["coast", "mountain", "valley"], 600)
 warmth += np.select([place == "mountain", place == "valley"], [-0.8, 0.4], 0.0)
 clothes = pd.cut(warmth, [-9, -0.9, 0.1, 0.9, 9], labels=["coat", "sweater", "shirt", "shorts"])
-table = pd.DataFrame({"date": day.astype(str), "place": place, "wind": rng.gamma(2, 5, 600)})
+table = pd.DataFrame({"date": day, "place": place, "wind": rng.gamma(2, 5, 600)})
 table.loc[::17, "wind"] = np.nan
 print(table.head(3))
 
@@ -33,4 +32,3 @@ model = make_pipeline(TableEncoder(), OutputCodeClassifierCV(random_state=0)).fi
 print("test accuracy", model.score(X_test, y_test))
 encoded = model[0].transform(X_test)
 ConfusionDisplay.from_estimator(model[-1], encoded, y_test).plot()
-plt.tight_layout()

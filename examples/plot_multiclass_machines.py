@@ -2,8 +2,8 @@
 All classes in one machine
 ==========================
 
-Three classes on a line. One-vs-rest with linear machines cannot separate the middle class; machines that
-learn all classes at once (SPOC, Weston & Watkins) can.
+Three classes on a line. One-vs-rest with linear machines cannot separate the middle class;
+machines that learn all classes at once (SPOC, Weston & Watkins) can.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Classes with an order
 =====================
 
-Grades, ratings and severities have an order. The ``"ordinal"`` code asks in column s whether the class is
-above s. With the cost ``"absolute"`` the prediction minimises the expected distance to the true
-class.
+Grades, ratings and severities have an order. The ``"ordinal"`` code asks in column s whether the
+class is above s. With the cost ``"absolute"`` the prediction minimises the expected distance to
+the true class.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,9 @@ fig, ax = plt.subplots(figsize=(7, 3.2))
 left = np.zeros(len(distances))
 for d in range(4):
     shares = np.array([100 * np.mean(found == d) for found in distances.values()])
-    ax.barh(list(distances), shares, left=left, color=plt.get_cmap("YlOrRd")(d / 4), label=f"off by {d}")
+    ax.barh(
+        list(distances), shares, left=left, color=plt.get_cmap("YlOrRd")(d / 4), label=f"off by {d}"
+    )
     left += shares
 for place, found in enumerate(distances.values()):
     ax.text(101, place, f"mean {found.mean():.3f}", va="center")

@@ -2,11 +2,10 @@
 A precomputed kernel: classify words by their letters
 =====================================================
 
-Any similarity that is a kernel can be used. Here two words are similar if they share pieces of two and
-three letters; the classes are the languages of the words.
+Any similarity that is a kernel can be used. Here two words are similar if they share pieces of
+two and three letters; the classes are the languages of the words.
 """
 
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
@@ -16,11 +15,11 @@ from outcode.displays import ConfusionDisplay
 from outcode.machines import SVM
 
 WORDS = {
-    "English": "the which with thought through should knowledge bright weather children daughter night "
+    "English": "the which with thought through should knowledge bright weather children daughter "
     "though enough bridge father mother brother window yellow following understanding whether",
-    "German": "der welche mit gedacht durch sollte wissen hell wetter kinder tochter nacht obwohl genug "
+    "German": "der welche mit gedacht durch sollte wissen hell wetter kinder tochter nacht "
     "vater mutter bruder fenster gelb schreiben verstehen zwischen schule straße schlüssel",
-    "Italian": "il quale con pensato attraverso dovrebbe conoscenza bello tempo bambini figlia notte "
+    "Italian": "il quale con pensato attraverso dovrebbe conoscenza bello tempo bambini notte "
     "abbastanza padre madre fratello finestra giallo scrivere capire scuola strada chiave ragazzo",
 }
 words = np.array([word for text in WORDS.values() for word in text.split()])
@@ -37,8 +36,7 @@ clf = OutputCodeClassifier("ovo", SVM(kernel="precomputed", C=10), "coupling")
 clf.fit(kernel[np.ix_(train, train)], language[train])  # training rows x training rows
 proba = clf.predict_proba(kernel[np.ix_(test, train)])  # new rows x training rows
 for word, row in list(zip(words[test], proba, strict=True))[:5]:
-    print(f"{word:14}", dict(zip(clf.classes_, row.round(2).tolist(), strict=True)))
+    print(f"{word:14}", dict(zip(clf.classes_.tolist(), row.round(2).tolist(), strict=True)))
 
 # %%
 ConfusionDisplay.from_estimator(clf, kernel[np.ix_(test, train)], language[test]).plot()
-plt.tight_layout()

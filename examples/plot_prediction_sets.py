@@ -2,8 +2,8 @@
 Sets of classes with a chosen coverage
 ======================================
 
-``predict_set`` returns the classes a row may belong to. A set contains the true class as often as asked.
-Rows in the overlap of classes get larger sets.
+``predict_set`` returns the classes a row may belong to. A set contains the true class as often as
+asked. Rows in the overlap of classes get larger sets.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from outcode import OutputCodeClassifier, conformal
 from outcode.machines import SVM
 
-X, y = make_blobs(2000, centers=4, cluster_std=2.0, random_state=6)
+X, y = make_blobs(2000, centers=4, cluster_std=3.0, random_state=6)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, train_size=400)
 clf = OutputCodeClassifier("ovo", SVM(gamma=0.1), "likelihood").fit(X_train, y_train)
 

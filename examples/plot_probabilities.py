@@ -2,9 +2,9 @@
 Probabilities, and whether to believe them
 ==========================================
 
-A reliability diagram compares stated probabilities with the share of rows that are right. Points on the
-diagonal are calibrated, points below it overconfident. The product of many dependent columns (a dense code)
-is overconfident; one temperature, fitted on held-out rows, corrects it.
+A reliability diagram compares stated probabilities with the share of rows that are right. Points
+on the diagonal are calibrated, points below it overconfident. The product of many dependent
+columns (a dense code) is overconfident; one temperature, fitted on held-out rows, corrects it.
 """
 
 import matplotlib.pyplot as plt

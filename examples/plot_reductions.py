@@ -2,8 +2,8 @@
 One problem, six codes
 ======================
 
-The decision regions of six codes with the same support vector machine. With a flexible kernel the codes
-agree almost everywhere; they differ where few training rows are.
+The decision regions of six codes with the same support vector machine. With a flexible kernel the
+codes agree almost everywhere; they differ where few training rows are.
 """
 
 import matplotlib.pyplot as plt

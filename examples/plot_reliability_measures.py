@@ -2,11 +2,9 @@
 Weight each machine by its reliability
 ======================================
 
-In one-vs-rest with a kernel that is too simple, some machines are much better than others. Reliability
-measures [LZ05]_ weight each machine: by its training error (``"srm"``), or by its errors on the
-training rows near the new row (``"drm"``).
-
-.. [LZ05] Liu & Zheng, *One-against-all multi-class SVM classification using reliability measures*, 2005.
+In one-vs-rest with a kernel that is too simple, some machines are much better than others.
+Reliability measures :doc:`[LZ05] </papers/LZ05>` weight each machine: by its training error
+(``"srm"``), or by its errors on the training rows near the new row (``"drm"``).
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,9 @@
 All classes in one binary problem
 =================================
 
-``SingleBinaryClassifier`` learns one support vector machine on copies of every row, one copy per class
-[EPY08]_, and a kernel between the classes. The picture shows the learned class kernel.
-
-.. [EPY08] El-Yaniv, Pechyony & Yom-Tov, *Better multiclass classification via a margin-optimized single
-   binary problem*, 2008.
+``SingleBinaryClassifier`` learns one support vector machine on copies of every row, one copy per
+class :doc:`[EPY08] </papers/EPY08>`, and a kernel between the classes. The picture shows the
+learned class kernel.
 """
 
 import matplotlib.pyplot as plt

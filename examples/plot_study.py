@@ -2,14 +2,13 @@
 Compare methods with a significance test
 ========================================
 
-A study runs methods on shared folds of several data sets. The critical-difference diagram shows average
-ranks; a bar joins methods whose difference is not significant.
+A study runs methods on shared folds of several data sets. The critical-difference diagram shows
+average ranks; a bar joins methods whose difference is not significant.
 """
 
 import tempfile
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 from sklearn.datasets import load_iris, load_wine, make_blobs, make_classification
 
 from outcode import study
@@ -24,10 +23,9 @@ sets = {
 data = [study.from_arrays(name, X, y) for name, (X, y) in sets.items()]
 plan = study.Study(data, ["ova+hinge", "ovo+likelihood", "spoc"], folds=3, baselines=False)
 with study.Store(Path(tempfile.mkdtemp()) / "study.db") as store:
-    study.run(plan, store, n_jobs=0, verbose=0)
+    study.run(plan, store, n_jobs=0)
     records = store.records()
 
 display = CriticalDifferenceDisplay.from_records(records)
 print(display.frame())
 display.plot()
-plt.tight_layout()
