@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 import outcode
 
 ROOT = Path(__file__).resolve().parents[1]
+
+for name in ("papers", "report", "study"):  # attributes of the package; autodoc imports modules
+    sys.modules[f"outcode.{name}"] = getattr(outcode, name)
 
 project = "outcode"
 author = "The outcode developers"
@@ -119,6 +123,16 @@ def read(app: Any, name: str, source: list[str]) -> None:
         source[0] = re.sub(r"\[([^\]]+)\]\((?!http)([^)]+)\)", link, text)
 
 
+def escape(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Let `|x|` and `gap_` in docstrings be a norm and an attribute, not reStructuredText."""
+    for i, line in enumerate(lines):
+        if not re.match(r"\s*(>>>|\.\.\. |[\w, ]+ : )", line):
+            parts = re.split(r"(`[^`]*`)", line)
+            parts[::2] = [re.sub(r"\||(?<=\w)_(?![\w_])", r"\\\g<0>", text) for text in parts[::2]]
+            lines[i] = "".join(parts)
+
+
 def setup(app: Any) -> None:
-    """Connect what happens while pages are read."""
+    """Connect what happens while pages and docstrings are read."""
     app.connect("source-read", read)
+    app.connect("autodoc-process-docstring", escape, priority=400)  # before numpydoc
