@@ -124,8 +124,12 @@ def read(app: Any, name: str, source: list[str]) -> None:
 
 
 def escape(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Let `|x|` and `gap_` in docstrings be a norm and an attribute, not reStructuredText."""
-    for i, line in enumerate(lines):
+    """Let `|x|` and `gap_` in docstrings be a norm and an attribute, not reStructuredText.
+
+    Links in methods inherited from scikit-learn lead to labels of its own site: their text stays.
+    """
+    for i, inherited in enumerate(lines):
+        line = lines[i] = re.sub(r":ref:`([^<`]+?) <[^>]*>`", r"\1", inherited)
         if not re.match(r"\s*(>>>|\.\.\. |[\w, ]+ : )", line):
             parts = re.split(r"(`[^`]*`)", line)
             parts[::2] = [re.sub(r"\||(?<=\w)_(?![\w_])", r"\\\g<0>", text) for text in parts[::2]]
