@@ -28,15 +28,15 @@ for title, model in (("most probable class", clf), ("smallest expected cost", ca
 # %%
 side = np.linspace(-3, 6, 150)
 grid = np.column_stack([axis.ravel() for axis in np.meshgrid(side, side)])
+colors = plt.get_cmap("Set2").colors[:3]
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True)
 for ax, (title, model) in zip(
     axes, (("most probable", clf), ("smallest cost", cautious)), strict=True
 ):
     places = np.searchsorted(clf.classes_, model.predict(grid)).reshape(150, 150)
-    ax.contourf(side, side, places, levels=np.arange(-0.5, 3), cmap="Set2", alpha=0.7)
+    ax.contourf(side, side, places, levels=np.arange(-0.5, 3), colors=colors, alpha=0.6)
     for q, name in enumerate(clf.classes_):
-        color = plt.get_cmap("Set2")(q / 2)
-        ax.scatter(*X[names == name].T, s=8, color=color, edgecolors="k", lw=0.3, label=name)
+        ax.scatter(*X[names == name].T, s=16, color=colors[q], edgecolors="k", lw=0.3, label=name)
     ax.set(title=title, xticks=[], yticks=[], xlim=(-3, 6), ylim=(-3, 6))
 axes[0].legend(loc="lower left")
 fig.tight_layout()

@@ -31,7 +31,22 @@ for loss in ("least_squares", "squared_hinge"):
         errors.append(100 * (1 - clf.score(X_test, y_test)))
     left.plot(landmarks, errors, "o-", label=loss)
     right.plot(landmarks, seconds, "o-", label=loss)
-left.set(xlabel="landmarks", ylabel="test error in %", xscale="log")
-right.set(xlabel="landmarks", ylabel="CPU seconds of training", xscale="log", yscale="log")
+left.set(
+    xlabel="landmarks",
+    ylabel="test error in %",
+    xscale="log",
+    xticks=landmarks,
+    xticklabels=landmarks,
+)
+right.set(
+    xlabel="landmarks",
+    ylabel="CPU seconds of training",
+    xscale="log",
+    yscale="log",
+    xticks=landmarks,
+    xticklabels=landmarks,
+)
+for ax in (left, right):
+    ax.minorticks_off()
 left.legend()
 fig.tight_layout()

@@ -4,7 +4,7 @@ A hundred classes with few columns
 
 One-vs-rest needs one column per class. A code with fewer columns predicts faster; how well
 depends on how the codewords are assigned. ``Similar`` gives similar classes similar codewords, so
-that a wrong column still leads near the right class.
+that a wrong column still leads near the right class. Fewer columns cost accuracy.
 """
 
 import matplotlib.pyplot as plt

@@ -18,7 +18,7 @@ from outcode.displays import ConfusionDisplay
 
 rng = np.random.RandomState(0)
 day = pd.to_datetime("2023-01-01") + pd.to_timedelta(rng.randint(0, 730, 600), unit="D")
-warmth = -np.cos(2 * np.pi * (day.day_of_year - 15) / 365) + 0.25 * rng.randn(600)
+warmth = -np.cos(2 * np.pi * (day.day_of_year - 15) / 365) + 0.15 * rng.randn(600)
 place = rng.choice(["coast", "mountain", "valley"], 600)
 warmth += np.select([place == "mountain", place == "valley"], [-0.8, 0.4], 0.0)
 clothes = pd.cut(warmth, [-9, -0.9, 0.1, 0.9, 9], labels=["coat", "sweater", "shirt", "shorts"])

@@ -32,5 +32,6 @@ for ax, (title, (code, decoder)) in zip(axes, choices.items(), strict=True):
     clf = OutputCodeClassifier(code, SVM(C=1), decoder, random_state=0).fit(X_train, y_train)
     ReliabilityDisplay.from_estimator(clf, X_test, y_test, bins=10).plot(ax=ax)
     loss = log_loss(y_test, clf.predict_proba(X_test))
+    ax.set_title("", loc="left")
     ax.set_title(f"{title}\nlog loss {loss:.2f}", fontsize=10)
 fig.tight_layout()

@@ -4,7 +4,8 @@ Weight each machine by its reliability
 
 In one-vs-rest with a kernel that is too simple, some machines are much better than others.
 Reliability measures :doc:`[LZ05] </papers/LZ05>` weight each machine: by its training error
-(``"srm"``), or by its errors on the training rows near the new row (``"drm"``).
+(``"srm"``), or by its errors on the training rows near the new row (``"drm"``). The weaker
+the machines, the more the second one helps.
 """
 
 import matplotlib.pyplot as plt
