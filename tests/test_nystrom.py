@@ -9,8 +9,9 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
-from outcode import codes, kernels
+from outcode import OutputCodeClassifier, codes, kernels
 from outcode.machines import LeastSquares
 from outcode.machines.nystrom import Nystrom
 from outcode.scale import landmarks, ridge, statistics
@@ -347,3 +348,15 @@ def test_passes_are_told_when_asked_for(data, capsys):
     told = capsys.readouterr().err
     assert "sums of squares: 1 blocks in" in told
     assert "gradients of 4 columns: 1 blocks in" in told
+
+
+def test_the_model_does_not_depend_on_the_threads_of_blas():
+    rng = np.random.RandomState(9)
+    y = np.arange(108) % 6
+    X = rng.normal(size=(108, 4)) + 1.5 * rng.normal(size=(6, 4))[y]
+    models = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            models.append(OutputCodeClassifier("dense", "nystrom", random_state=9).fit(X, y))
+    first, second = (clf.machine_.coef_ for clf in models)
+    assert np.array_equal(first, second)

@@ -17,6 +17,7 @@ import numpy as np
 from outcode import codes
 from outcode._checks import Array, require_classes
 from outcode.capabilities import TrainsOnBlocks, require
+from outcode.parallel import single_blas
 from outcode.scale import checkpoints, cluster, files, landmarks, sources
 from outcode.scale.engine import Engine, Threads
 from outcode.scale.sources import Block, Source
@@ -106,8 +107,9 @@ def train_blocks(
     )
     scale = 1.0 / (seen.means.shape[1] * seen.variance) if seen.variance > 0 else 1.0
     task = machine.task(engine, encoded, matrix, seen.labels, seen.lengths, scale)
-    machine.fit_task(task)
-    return _read(machine, decoder, matrix, seen, sample, _HeldOut(machine, task, at, sample.X))
+    with single_blas():
+        machine.fit_task(task)
+        return _read(machine, decoder, matrix, seen, sample, _HeldOut(machine, task, at, sample.X))
 
 
 def _class_weights(machine: Any, seen: Survey) -> Array | None:

@@ -210,7 +210,8 @@ def train(
     begins.
     """
     threads: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
-    return read(problem, fit_machine(problem, machine, start, **threads), decoder, **threads)
+    with single_blas():
+        return read(problem, fit_machine(problem, machine, start, **threads), decoder, **threads)
 
 
 def train_path(
