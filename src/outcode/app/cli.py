@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ except ImportError:
 
 from outcode import __version__
 
+#: When the program began; the time of its first command counts from here, imports included.
+BEGAN = [time.monotonic()]
 UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 TIMES = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -199,7 +202,7 @@ def cli() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Say how many runs, how long, how much memory.")
 @click.pass_obj
-def compare(command: str, /, **choices: Any) -> int:
+def compare(run: tuple[str, float], /, **choices: Any) -> int:
     """Compare reductions on your data and write a report.
 
     FILE is csv, tsv, JSON, a workbook, Parquet, Feather, ARFF or libsvm, also packed (gz, bz2, xz,
@@ -208,7 +211,7 @@ def compare(command: str, /, **choices: Any) -> int:
     """
     from outcode.app import commands
 
-    return commands.compare(command, **choices)
+    return commands.compare(*run, **choices)
 
 
 @cli.command(short_help="Fit one method on a whole file and keep the model.")
@@ -323,8 +326,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     try:
-        command = shlex.join(["outcode", *given])
-        code = cli.main(given, prog_name="outcode", standalone_mode=False, obj=command)
+        run = shlex.join(["outcode", *given]), BEGAN.pop() if BEGAN else time.monotonic()
+        code = cli.main(given, prog_name="outcode", standalone_mode=False, obj=run)
     except Exception as error:
         if debug:
             raise

@@ -23,13 +23,17 @@ from outcode.words import duration
 DEFAULT = "digits"
 
 
-#: Seconds kept for writing the report.
-REPORT_SECONDS = 5.0
+#: Seconds of computing kept for writing the report, and the most that they may take.
+REPORT_SECONDS, REPORT_SHARE = 5.0, 0.25
 
 
-def compare(command: str, sources: Sequence[str], **choices: Any) -> int:
-    """Run a study within its time and write its report."""
-    begin = time.monotonic()
+def compare(command: str, began: float, sources: Sequence[str], **choices: Any) -> int:
+    """Run a study within its time, which counts from ``began``, and write its report."""
+    with terminal.Heartbeat():
+        return _compare(command, began, sources, choices)
+
+
+def _compare(command: str, began: float, sources: Sequence[str], choices: dict[str, Any]) -> int:
     output = writable(choices["output"], REPORTS, keep=sources)
     if choices["methods"] is not None:
         study.methods(_names(choices["methods"]))  # a slip is told before the data are read
@@ -45,25 +49,32 @@ def compare(command: str, sources: Sequence[str], **choices: Any) -> int:
     if choices["dry_run"]:
         say(str(study.dry_run(plan, n_jobs=choices["n_jobs"])))
         return 0
-    seconds = choices["time"] - (time.monotonic() - begin) if choices["time"] else None
-    with terminal.Heartbeat():
-        whole = plan
-        if seconds is not None:
-            plan = _on_fewer_rows(plan, seconds, choices["n_jobs"])
-            seconds = choices["time"] - (time.monotonic() - begin)
-        store = study.Store(choices["store"] or output.with_suffix(".db"))
-        limits = {k: choices[k] for k in ("n_jobs", "time_limit", "cell_timeout", "memory_limit")}
+    whole, end = plan, _end(choices["time"], began) if choices["time"] else None
+    if end is not None:
+        plan = _on_fewer_rows(plan, end - time.monotonic(), choices["n_jobs"])
+    store = study.Store(choices["store"] or output.with_suffix(".db"))
+    limits = {k: choices[k] for k in ("n_jobs", "time_limit", "cell_timeout", "memory_limit")}
 
-        def described(final: study.Study) -> dict[str, Any]:
-            told = study.left_out(whole, final, rows)
-            in_full = {"left_out": told, "in_full": f"{command} --time 0"} if told else {}
-            return _with_variants(final.meta(command), choices) | in_full
+    def described(final: study.Study) -> dict[str, Any]:
+        told = study.left_out(whole, final, rows)
+        in_full = {"left_out": told, "in_full": f"{command} --time 0"} if told else {}
+        return _with_variants(final.meta(command), choices) | in_full
 
-        kept = _Kept(store, output)
-        plan, outcome = follow(plan, store, seconds, described, kept.record, **limits)
+    kept = _Kept(store, output)
+    seconds = None if end is None else end - time.monotonic()
+    plan, outcome = follow(plan, store, seconds, described, kept.record, **limits)
     summary = kept.write()
     _conclude(summary, output, outcome, sources or [DEFAULT], whole_rows, choices, store)
     return outcome.exit_code
+
+
+def _end(seconds: float, began: float) -> float:
+    """Return when the study must end, so that its report is there in time.
+
+    On a busy machine the report takes longer, as everything so far has.
+    """
+    busy = max(1.0, (time.monotonic() - began) / max(0.1, time.process_time()))
+    return began + seconds - min(REPORT_SECONDS * busy, REPORT_SHARE * seconds)
 
 
 class _Kept:
@@ -228,7 +239,7 @@ def follow(
             outcome = study.run(plan, store, on_record=seen, **limits)
         else:
             limit = min(seconds, limits.pop("time_limit") or seconds)
-            limit = max(1.0, limit - REPORT_SECONDS)
+            limit = max(1.0, limit)
             plan, outcome = study.run_in_time(
                 plan, store, limit, on_record=seen, describe=described, **limits
             )
