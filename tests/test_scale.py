@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from outcode.codes import assignment, code_matrix
+from outcode.datasets import cuts
 from outcode.machines.nystrom import Nystrom, Task
 from outcode.scale import checkpoints, cluster, engine, files, sources, survey
 
@@ -141,7 +142,7 @@ def write_csv(path, X, y, header=("a", "b", "c", "d", "e", "f", "species")):
 
 @pytest.fixture
 def folder(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "PART_BYTES", 20_000)
+    monkeypatch.setattr(cuts, "PART_BYTES", 20_000)
     X, labels = data
     for i in range(3):
         cut = slice(1000 * i, 1000 * (i + 1))
@@ -238,7 +239,7 @@ def test_work_before_an_error_is_kept(folder, tmp_path, monkeypatch):
     read: list[str] = []
     load = files.Part.__call__
     monkeypatch.setattr(
-        files.Part, "__call__", lambda part: (read.append(part.path), load(part))[1]
+        files.Part, "__call__", lambda part: (read.append(part.cut.path), load(part))[1]
     )
     again = fit(files.files(folder, "species"), engine.Threads(2, kept), loss="squared_hinge")
     assert np.array_equal(again.coef_, whole.coef_)

@@ -33,7 +33,12 @@ SAMPLE_ROWS = 20_000
 
 def in_blocks(X: Any) -> bool:
     """Return whether X is in blocks: paths, Dask collections, a list or function of blocks."""
-    return is_path(X) or cluster.is_collection(X) or callable(X) or _is_list_of_blocks(X)
+    listed = callable(X) or _is_list_of_blocks(X)
+    return is_path(X) or cluster.is_collection(X) or _is_source(X) or listed
+
+
+def _is_source(X: Any) -> bool:
+    return hasattr(X, "loaders")
 
 
 def is_path(X: Any) -> bool:
@@ -66,7 +71,7 @@ def given(X: Any, y: Any, names: Array | None = None) -> Given:
         return Given(cluster.partitions(X, y), np.array(columns, dtype=object) if text else None)
     if y is not None:
         raise ValueError("Blocks hold their labels, (X, y): leave y out.")
-    return Given(sources.Blocks(X), None)
+    return Given(X if _is_source(X) else sources.Blocks(X), None)
 
 
 def _is_name(y: Any, name: Any) -> bool:
@@ -74,9 +79,10 @@ def _is_name(y: Any, name: Any) -> bool:
 
 
 def engine(X: Any, n_jobs: int | None = None, checkpoint: Any = None, verbose: int = 0) -> Engine:
-    """Return the active Dask client's workers for Dask collections, else threads."""
+    """Return the active Dask client's workers for Dask collections and files, else threads."""
     kept = checkpoints.NoCheckpoint() if checkpoint is None else checkpoints.Folder(checkpoint)
-    client = cluster.active_client() if cluster.is_collection(X) else None
+    spread = cluster.is_collection(X) or is_path(X) or getattr(X, "spread", False)
+    client = cluster.active_client() if spread else None
     if client is None:
         return Threads(n_jobs, kept, verbose)
     return cluster.Cluster(client, kept, verbose)

@@ -214,9 +214,15 @@ def compare(run: tuple[str, float], /, **choices: Any) -> int:
     return commands.compare(*run, **choices)
 
 
-@cli.command(short_help="Fit one method on a whole file and keep the model.")
-@click.argument("source", metavar="FILE|NAME")
+@cli.command(short_help="Fit one method on a file or folder and keep the model.")
+@click.argument("source", metavar="FILE|FOLDER|PATTERN|NAME")
 @DATA
+@click.option(
+    "--landmarks",
+    type=click.IntRange(1),
+    help="Kernel machine on so many rows as landmarks: for more rows than an exact machine takes.",
+)
+@click.option("--dask", metavar="ADDRESS", help="Train on the workers of this scheduler: tcp://...")
 @click.option(
     "--method",
     "-m",
@@ -243,7 +249,12 @@ def compare(run: tuple[str, float], /, **choices: Any) -> int:
     help="The model file.",
 )
 def fit(**choices: Any) -> int:
-    """Fit one method on a whole file and keep the model, preprocessing included."""
+    """Fit one method on a whole file and keep the model, preprocessing included.
+
+    A FOLDER or a quoted PATTERN ("rows/*.parquet") of files with the same columns, and a file of
+    more than 256 MB, are read block by block: a machine on landmarks is trained on all rows.
+    Interrupted, or stopped by a bad row, the same command goes on where it stopped.
+    """
     from outcode.app import commands
 
     return commands.fit(**choices)
@@ -251,7 +262,7 @@ def fit(**choices: Any) -> int:
 
 @cli.command(short_help="Predict the rows of a file with a saved model.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("rows", metavar="FILE")
+@click.argument("rows", metavar="FILE|FOLDER|PATTERN")
 @TEXT
 @click.option("--proba", is_flag=True, help="Add a column of probabilities for each class.")
 @click.option(
@@ -262,7 +273,11 @@ def fit(**choices: Any) -> int:
 @click.option("--target", "-t", help="Column of true classes: say how many are right.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="A csv file; else printed.")
 def predict(**choices: Any) -> int:
-    """Predict the rows of FILE, as raw as they were for `fit`, with a saved MODEL."""
+    """Predict the rows of FILE, as raw as they were for `fit`, with a saved MODEL.
+
+    A FOLDER, a quoted PATTERN and a large file are read block by block, and predictions are
+    written as they are made.
+    """
     from outcode.app import commands
 
     return commands.predict(**choices)

@@ -59,12 +59,19 @@ def read(
         With file, row, column, the reason and what to do.
     """
     name, found, chosen = _found(path, limits, options)
-    raw = _sparse(name, found, target, chosen) if found.sparse is not None else None
-    raw = raw or _dense(name, found, target, chosen)
-    if chosen.bins is not None:
-        raw = replace(raw, **in_bins(raw.labels, chosen.bins, raw.name, raw.target, raw.about))
-    data = finish(raw, limits)
+    data = labelled(name, found, target, chosen, limits)
     return data if chosen.sample is None else sampled(data, chosen.sample)
+
+
+def labelled(
+    name: str, found: Found, target: str | int | None, options: Options, limits: Limits
+) -> Dataset:
+    """Return what a reader found in a file of this name as a table with the class of each row."""
+    raw = _sparse(name, found, target, options) if found.sparse is not None else None
+    raw = raw or _dense(name, found, target, options)
+    if options.bins is not None:
+        raw = replace(raw, **in_bins(raw.labels, options.bins, raw.name, raw.target, raw.about))
+    return finish(raw, limits)
 
 
 def read_unlabelled(

@@ -22,12 +22,15 @@ from outcode.scale.engine import Engine, Threads
 from outcode.scale.features import Features
 from outcode.scale.objective import Kept, Objective, Solution
 from outcode.scale.scoring import Score, folded
-from outcode.scale.sources import Arrays, Regrouped, Source
+from outcode.scale.sources import Arrays, Regrouped, Source, Thinned
 from outcode.scale.survey import Pick, Without, by_block, joined
 from outcode.scores import settled
 
 #: Up to this many rows kernel blocks are float64, beyond it float32, unless the user says.
 DOUBLE_LIMIT = 5000
+
+#: Rows for each landmark whose sums guide the descent of an iterative loss, and the fewest of all.
+GUIDES, LEAST_GUIDES = 5, 20_000
 
 #: Newton steps begin where the decrease still to be had is this share of the objective.
 NEWTON_FROM = 1e-3
@@ -84,14 +87,16 @@ class Nystrom(Machine):
     gamma : number, "scale" (1 / (d var X)), "auto" (1 / d), or "loo": the width with the smallest
         leave-one-out error of the landmark model on a sample of the rows
     degree, coef0 : of the polynomial and the sigmoid kernel
-    C : weight of the losses
+    C : weight of the losses, or "cv": the power of ten with the smallest error on held-out rows of
+        a sample
     loss : "squared_hinge", "logistic" or "least_squares"
     bias : "kernel" (1 is added to the kernel) or "none"
     tol : an iterative loss stops when the decrease still to be had is this share of the objective
     max_passes : passes over the data of an iterative loss
     certified : continue by Newton steps until the relative duality gap is below ``tol``
     class_weight : weights of the *user's* classes, a dict or "balanced"
-    max_memory : bytes of kernel values kept between passes; beyond them they are computed again
+    max_memory : bytes of kernel values kept between passes; those of further blocks are computed
+        again, and all of them where not even half would fit
     dtype : of the kernel blocks; None is float64 up to 5,000 rows and float32 beyond
     random_state : seed of the choice of landmarks
 
@@ -101,10 +106,12 @@ class Nystrom(Machine):
     support_ : (n_landmarks,) positions of the landmarks among the training rows
     coef_ : (n_landmarks + bias, n_dichotomies) a, and b in the last row
     signs_ : (n_groups, n_dichotomies) the target of each group of rows, one group per class
-    statistics_ : sums that add and subtract (:class:`outcode.scale.statistics.Statistics`)
+    statistics_ : sums that add and subtract (:class:`outcode.scale.statistics.Statistics`); with an
+        iterative loss those of some rows, which guide the descent
+    C_ : the C trained with
     residual_ : share of the kernel's trace that the landmarks leave unexplained
     objective_, norm2_, gap_ : (n_dichotomies,) objective, squared norm of w, relative duality gap
-    n_iter_ : passes over the data
+    n_iter_, n_rows_ : passes over the data, and rows trained on
 
     Examples
     --------
@@ -121,7 +128,7 @@ class Nystrom(Machine):
         *,
         degree: int = 3,
         coef0: float = 0.0,
-        C: float = 1.0,
+        C: float | str = 1.0,
         loss: str = "squared_hinge",
         bias: str = "kernel",
         tol: float = 1e-3,
@@ -219,7 +226,7 @@ class Nystrom(Machine):
         """Choose landmarks, sum the statistics, and solve for every column."""
         lookup(LOSSES, self.loss, "loss")
         lookup({"kernel": 1, "none": 0}, self.bias, "bias")
-        self.signs_ = task.signs
+        self.signs_, self.n_rows_ = task.signs, int(task.lengths.sum())
         self.features_, self.residual_ = self._features(task)
         landmarks.warn_residual(self.residual_, len(self.features_.landmarks))
         self.statistics_ = self._collect(task)
@@ -233,6 +240,7 @@ class Nystrom(Machine):
         at = counted[landmarks.candidates(task.labels[counted], m, rng)]
         X = joined(task.engine.each(Pick(by_block(task.lengths, at)), task.source)).X
         kernel = self._kernel(X, task.labels[at], task.scale, m)
+        self.C_ = self._cost(X, task.labels[at], task.signs, kernel)
         origin = kernel.origin(X)
         rows = kernel.prepare(X, origin)
         chosen = landmarks.pivots(kernel, rows, m, rng)
@@ -256,14 +264,37 @@ class Nystrom(Machine):
 
         if self.gamma == "loo":
             sample = choice.Sample(*choice.subsample(X, labels, 0), of)
-            return of(sample.best_gamma(scale, m, positive(self.C, "C")))
+            values = choice.VALUES_OF_C if self.C == "cv" else [positive(self.C, "C")]
+            return of(sample.best_gamma(scale, m, values))
         return of(scale if self.gamma == "scale" else self.gamma)
 
+    def _cost(self, X: Any, labels: Array, signs: Array, kernel: kernels.Kernel) -> float:
+        """Return C; by the error on held-out rows, margins decoded by their sum, if asked to."""
+        if self.C != "cv":
+            return positive(self.C, "C")
+        rows, own = choice.subsample(X, labels, 0, choice.COST_ROWS)
+        out = choice.held_out(own)
+
+        def error(C: float) -> float:
+            trial = Nystrom(**{**self.get_params(deep=False), "C": C, "certified": False})
+            trial.set_params(gamma=getattr(kernel, "gamma", 1.0))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                margins = trial.fit(rows[~out], signs[own[~out]]).margins(rows[out])
+            return float(np.mean(np.argmax(margins @ signs.T, axis=1) != own[out]))
+
+        return choice.smallest(error)
+
     def _collect(self, task: Task) -> statistics.Statistics:
-        """Sum what the loss needs: one matrix for all rows where it only guides the descent."""
-        plain = np.zeros(len(task.signs), dtype=np.intp)
-        kind = statistics.kinds(task.signs) if LOSSES[self.loss] is None else plain
-        return statistics.collect(task.engine, task.source, self.features_, kind)
+        """Sum what the loss needs: some rows in one matrix where it only guides the descent."""
+        if LOSSES[self.loss] is None:
+            kind, source = statistics.kinds(task.signs), task.source
+        else:
+            kind = np.zeros(len(task.signs), dtype=np.intp)
+            enough = max(GUIDES * len(self.features_), LEAST_GUIDES)
+            every = int(task.lengths.sum()) // enough
+            source = task.source if every < 2 else Thinned(task.source, every)
+        return statistics.collect(task.engine, source, self.features_, kind)
 
     def _solve(self, task: Task) -> Nystrom:
         found = self._trained(task, self.statistics_)
@@ -276,7 +307,7 @@ class Nystrom(Machine):
         self, task: Task, sums: statistics.Statistics, start: Array | None = None
     ) -> Solution:
         """Return the columns of a task trained, from its statistics and by passes if need be."""
-        C, loss = positive(self.C, "C"), LOSSES[self.loss]
+        C, loss = self.C_, LOSSES[self.loss]
         if loss is None:
             return ridge.solved(self.features_, sums, task.signs, C)
         metric = ridge.factor(self.features_, sums.whole(), C * loss.curvature)
@@ -291,12 +322,12 @@ class Nystrom(Machine):
         return found
 
     def _kept(self, task: Task) -> Source:
-        """Return blocks that keep their features between passes, where memory allows it."""
-        values = sum(task.lengths) * len(self.features_)
+        """Return blocks that keep their features between passes, as many as memory allows."""
+        values = np.cumsum(task.lengths) * len(self.features_)
         fits = values * np.dtype(self.features_.dtype).itemsize <= float(self.max_memory)
-        return (
-            Kept(task.source, self.features_) if task.engine.shares_memory and fits else task.source
-        )
+        if not task.engine.shares_memory or 2 * fits.sum() < len(fits):
+            return task.source
+        return Kept(task.source, self.features_, int(fits.sum()))
 
     # --- margins ---
 

@@ -217,7 +217,7 @@ PARAMETERS: dict[str, Check] = {
     "gamma": lambda value: isinstance(value, NUMBERS) or _number(0, "scale", "auto", "loo")(value),
     "degree": _number(-np.inf),
     "coef0": _number(-np.inf),
-    "C": _number(0),
+    "C": _number(0, "cv"),
     "beta": _number(0),
     "lambda1": _number(-1),
     "lambda2": _number(-1),

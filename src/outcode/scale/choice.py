@@ -22,8 +22,8 @@ from outcode.scale.engine import Threads
 from outcode.scale.features import Features
 from outcode.scale.sources import Arrays
 
-#: Rows of the sample that choices are made on.
-SAMPLE_ROWS = 20_000
+#: Rows of the sample that choices are made on, and of the one that C is chosen on.
+SAMPLE_ROWS, COST_ROWS = 20_000, 10_000
 #: Values of C tried.
 VALUES_OF_C = (0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -69,13 +69,14 @@ class Sample:
         pairs = zip(values, errors, strict=True)
         return [Setting(n_landmarks, gamma, C, float(e), chosen.residual, spent) for C, e in pairs]
 
-    def best_gamma(self, scale: float, n_landmarks: int, C: float) -> float:
-        """Walk from ``scale`` by factors of 4, then 2, to the smallest error at this C."""
+    def best_gamma(self, scale: float, n_landmarks: int, values: Sequence[float]) -> float:
+        """Walk from ``scale`` by factors of 4, then 2, to the smallest error at any C given."""
         found: dict[float, float] = {}
 
         def error(power: float) -> float:
             if power not in found:
-                found[power] = self.errors(scale * 2.0**power, n_landmarks, [C])[0].error
+                tried = self.errors(scale * 2.0**power, n_landmarks, values)
+                found[power] = min(setting.error for setting in tried)
             return found[power]
 
         at = 0.0
@@ -138,9 +139,38 @@ def landmark_search(
     return sorted(map(asdict, tried), key=lambda row: row["error"])
 
 
-def subsample(X: Any, labels: Array, seed: int) -> tuple[Any, Array]:
-    """Return a stratified sample of at most 20,000 rows."""
-    if X.shape[0] <= SAMPLE_ROWS:
+def subsample(X: Any, labels: Array, seed: int, size: int = SAMPLE_ROWS) -> tuple[Any, Array]:
+    """Return a stratified sample of at most 20,000 rows, or so many."""
+    if X.shape[0] <= size:
         return X, labels
-    at = landmarks.stratified(labels, SAMPLE_ROWS, check_random_state(seed))
+    at = landmarks.stratified(labels, size, check_random_state(seed))
     return X[at], labels[at]
+
+
+def held_out(labels: Array) -> Array:
+    """Return which rows are left out: every third of a class, so that each has rows that stay.
+
+    >>> held_out(np.array([0, 1, 0, 0])).tolist()
+    [False, False, False, True]
+    """
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    rank = np.arange(len(labels)) - np.repeat(starts, np.diff(starts, append=len(labels)))
+    out = np.empty(len(labels), dtype=bool)
+    out[order] = rank % 3 == 2
+    return out
+
+
+def smallest(error: Callable[[float], float]) -> float:
+    """Return the power of ten where an error is smallest, walking from 10; of equals the smaller.
+
+    >>> smallest(lambda C: abs(C - 100.0))
+    100.0
+    """
+    found = {power: error(10.0**power) for power in (0, 1, 2)}
+    while True:
+        best = min(found, key=lambda power: (found[power], power))
+        beyond = best + 1 if best == max(found) else best - 1
+        if beyond in found or not -2 <= beyond <= 4:
+            return 10.0**best
+        found[beyond] = error(10.0**beyond)

@@ -27,6 +27,8 @@ T = TypeVar("T")
 Sums = tuple[Array, ...]
 #: How many values a node of the tree of sums adds.
 FAN = 8
+#: Seconds after which the sums so far are kept, for a process that is killed.
+KEEP_EVERY = 60.0
 
 
 class Tree:
@@ -85,9 +87,13 @@ class Engine:
         state, started = self.checkpoint.state(leaf, source), time.perf_counter()
         tree = Tree(*state.tree())
         try:
+            kept = started
             for n_blocks, level, value in self.sums(leaf, _rest(source, state)):
                 tree.push(value, level)
                 state.done += n_blocks
+                if time.perf_counter() - kept > KEEP_EVERY:
+                    self.checkpoint.keep_tree(state, tree.levels, tree.counts)
+                    kept = time.perf_counter()
         finally:
             self.checkpoint.keep_tree(state, tree.levels, tree.counts)
         if self.verbose:

@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import csv
-import glob
+import hashlib
 import io
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from outcode._checks import Array
+from outcode.datasets.cuts import Cut, cut, found_files, is_parquet, parquet, row_spans, text_spans
+from outcode.datasets.table import DataError
 from outcode.scale.sources import Block, BlockError, checked
 
-#: Bytes of a CSV file read as one block.
-PART_BYTES = 2**23
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
 
 
 @dataclass(frozen=True)
 class Part:
-    """Read a part of a file: a row group, or the bytes between two line ends."""
+    """Read a part of a file: rows of a row group, or the bytes between two line ends."""
 
-    path: str
+    cut: Cut
     target: str | None
     names: tuple[str, ...]
-    start: int
-    stop: int
-    first: int
-    number: int
-    stamp: int
 
     @property
     def place(self) -> str:
-        """Where the block comes from, in words that change when the file does."""
-        return f"{self.path}:{self.start}-{self.stop}@{self.stamp}"
+        """Where the block comes from and what is read of it; changes when the file does."""
+        wanted = repr((self.target, self.names)).encode()
+        return f"{self.cut.place}#{hashlib.sha256(wanted).hexdigest()[:16]}"
 
     def __call__(self) -> Block:
-        read = _parquet_columns if _is_parquet(self.path) else _csv_columns
-        empty = Block(np.empty((0, 0)), where=self.path, number=self.number, first=self.first)
+        part = self.cut
+        read = _parquet_columns if is_parquet(part.path) else _csv_columns
+        empty = Block(np.empty((0, 0)), where=part.path, number=part.number, first=part.first)
         try:
             columns = read(self)
         except (OSError, ValueError) as problem:
@@ -49,18 +44,17 @@ class Part:
         self._same_columns(columns, empty)
         y = None if self.target is None else columns.pop(self.target)
         X = _numbers(columns, self.names, empty)
-        return checked(Block(X, y, None, None, self.path, self.number, self.first))
+        return checked(Block(X, y, None, None, part.path, part.number, part.first))
 
     def _same_columns(self, columns: dict[str, Array], block: Block) -> None:
         wanted = {*self.names, *([] if self.target is None else [self.target])}
         if missing := sorted(wanted - set(columns)):
             raise block.error(f"column {missing[0]!r} is missing; the first file has it.")
-        if more := sorted(set(columns) - wanted):
-            if self.target is None:
-                columns.pop(more[0])  # a target that nobody asked for
-                return self._same_columns(columns, block)
+        more = sorted(set(columns) - wanted)
+        if more and self.target is not None:
             raise block.error(f"column {more[0]!r} is not in the first file.")
-        return None
+        for name in more:  # such as a target that nobody asked for
+            columns.pop(name)
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,10 @@ def files(path: Any, target: str | None, names: tuple[str, ...] | None = None) -
     ``target`` is the column of the labels, None to read rows to predict, whose columns ``names``
     then are.
     """
-    found = list(_found(path))
+    try:
+        found = list(found_files(path, SUFFIXES))
+    except DataError as problem:
+        raise BlockError(str(problem)) from None
     if not found:
         raise BlockError(f"{path}: no CSV or Parquet file is there.")
     header = _names(found[0])
@@ -90,35 +87,16 @@ def files(path: Any, target: str | None, names: tuple[str, ...] | None = None) -
     names = names or tuple(name for name in header if name != target)
     parts: list[Part] = []
     for file in found:
-        stamp = os.stat(file).st_mtime_ns
-        for start, stop, first in _cuts(file):
-            parts.append(Part(file, target, names, start, stop, first, len(parts), stamp))
+        parts += (Part(part, target, names) for part in cut(file, _spans(file), len(parts)))
     return Files(tuple(parts), names)
 
 
-def _found(path: Any) -> Iterator[str]:
-    if not isinstance(path, str | os.PathLike):
-        for one in path:
-            yield from _found(one)
-        return
-    name = os.fspath(path)
-    if Path(name).is_dir():
-        inside = sorted(entry.path for entry in os.scandir(name))
-        yield from (file for file in inside if _bare(file).endswith(SUFFIXES))
-    elif glob.has_magic(name):
-        yield from sorted(glob.glob(name))
-    elif Path(name).exists():
-        yield name
-    else:
-        raise BlockError(f"{name}: there is no such file.")
-
-
-def _bare(path: str) -> str:
-    return path.lower()
-
-
-def _is_parquet(path: str) -> bool:
-    return _bare(path).endswith((".parquet", ".pq"))
+def _spans(path: str) -> Iterable[tuple[tuple[int, ...], int]]:
+    """Return where each block begins and ends, and the rows before it."""
+    try:
+        return list(row_spans(path) if is_parquet(path) else text_spans(path))
+    except (OSError, ValueError):
+        return [((0, 0, 1), 0)]  # reading it will say what is wrong, once its turn comes
 
 
 def _line(problem: Exception) -> str:
@@ -132,46 +110,19 @@ def _list(names: Iterable[str]) -> str:
 
 def _names(path: str) -> tuple[str, ...]:
     try:
-        if _is_parquet(path):
-            return tuple(_parquet().ParquetFile(path).schema_arrow.names)
-        with open(path, newline="", encoding="utf-8") as file:
+        if is_parquet(path):
+            return tuple(parquet().ParquetFile(path).schema_arrow.names)
+        with open(path, newline="", encoding="utf-8-sig") as file:
             return tuple(next(csv.reader(file, delimiter=_delimiter(path)), ()))
     except (OSError, ValueError) as problem:
         raise BlockError(f"{path}: cannot be read ({_line(problem)}).") from None
 
 
-def _cuts(path: str) -> Iterator[tuple[int, int, int]]:
-    """Yield where each block begins and ends, and its first row."""
-    if not _is_parquet(path):
-        yield from _csv_cuts(path)
-        return
-    try:
-        about = _parquet().ParquetFile(path).metadata
-    except (OSError, ValueError):
-        yield 0, 1, 0  # reading it will say what is wrong, once its turn comes
-        return
-    first = 0
-    for group in range(about.num_row_groups):
-        yield group, group + 1, first
-        first += about.row_group(group).num_rows
-
-
 # --- Parquet ---
 
 
-def _parquet() -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise BlockError(
-            "Parquet files need the package pyarrow: pip install 'outcode[dask]'."
-        ) from None
-    return parquet
-
-
 def _parquet_columns(part: Part) -> dict[str, Array]:
-    with _parquet().ParquetFile(part.path) as file:
-        table = file.read_row_group(part.start)
+    table = part.cut.arrow()
     return {name: _values(table.column(name)) for name in table.column_names}
 
 
@@ -187,26 +138,11 @@ def _values(column: Any) -> Array:
 
 
 def _delimiter(path: str) -> str:
-    return "\t" if _bare(path).endswith(".tsv") else ","
-
-
-def _csv_cuts(path: str) -> Iterator[tuple[int, int, int]]:
-    """Yield bytes between line ends, about ``PART_BYTES`` each, and the rows before them."""
-    with open(path, "rb") as file:
-        file.readline()
-        start, rows = file.tell(), 0
-        while chunk := file.read(PART_BYTES):
-            chunk += file.readline()
-            yield start, start + len(chunk), rows
-            start += len(chunk)
-            rows += chunk.count(b"\n")
+    return "\t" if path.lower().endswith(".tsv") else ","
 
 
 def _csv_columns(part: Part) -> dict[str, Array]:
-    header = _names(part.path)
-    with open(part.path, "rb") as file:
-        file.seek(part.start)
-        raw = file.read(part.stop - part.start)
+    header, raw = _names(part.cut.path), part.cut.bytes()
     return _fast_csv(raw, header, part) or _plain_csv(raw.decode("utf-8"), header, part)
 
 
@@ -222,7 +158,9 @@ def _fast_csv(raw: bytes, header: tuple[str, ...], part: Part) -> dict[str, Arra
         table = arrow.read_csv(
             pa.BufferReader(raw),
             read_options=arrow.ReadOptions(column_names=list(header), use_threads=False),
-            parse_options=arrow.ParseOptions(delimiter=_delimiter(part.path)),
+            parse_options=arrow.ParseOptions(
+                delimiter=_delimiter(part.cut.path), newlines_in_values=True
+            ),
             convert_options=arrow.ConvertOptions(column_types=kinds, strings_can_be_null=True),
         )
     except pa.ArrowException:
@@ -231,12 +169,13 @@ def _fast_csv(raw: bytes, header: tuple[str, ...], part: Part) -> dict[str, Arra
 
 
 def _plain_csv(text: str, header: tuple[str, ...], part: Part) -> dict[str, Array]:
-    rows = list(csv.reader(io.StringIO(text), delimiter=_delimiter(part.path)))
+    rows = list(csv.reader(io.StringIO(text), delimiter=_delimiter(part.cut.path)))
     rows = [row for row in rows if row]
     short = [i for i, row in enumerate(rows) if len(row) != len(header)]
     if short:
         raise ValueError(
-            f"row {part.first + short[0]} has {len(rows[short[0]])} cells, the header {len(header)}"
+            f"row {part.cut.first + short[0]} has {len(rows[short[0]])} cells, "
+            f"the header {len(header)}"
         )
     cells = np.array(rows, dtype=object).reshape(len(rows), len(header))
     columns = {name: cells[:, j] for j, name in enumerate(header)}

@@ -11,8 +11,8 @@ from scipy.linalg import solve_triangular
 from outcode import kernels
 from outcode._checks import Array
 
-#: Candidates among which landmarks are chosen: ten for each, at most this many.
-MAX_CANDIDATES, PER_LANDMARK = 50_000, 10
+#: Candidates among which landmarks are chosen: ten for each, beyond MANY four, at most MAX.
+MAX_CANDIDATES, MANY_CANDIDATES = 50_000, 20_000
 #: Pivots drawn at a time.
 BATCH = 128
 #: What is left of a row's kernel value below this share of the mean one is rounding.
@@ -23,7 +23,8 @@ RESIDUAL_LIMIT = 0.5
 
 def candidates(labels: Array, n_landmarks: int, rng: np.random.RandomState) -> Array:
     """Return sorted rows, classes in proportion but with at least 1/4 of an equal share each."""
-    size = min(len(labels), MAX_CANDIDATES, max(PER_LANDMARK * n_landmarks, 1000))
+    wanted = min(10 * n_landmarks, max(MANY_CANDIDATES, 4 * n_landmarks))
+    size = min(len(labels), MAX_CANDIDATES, max(wanted, 1000))
     if size >= len(labels):
         return np.arange(len(labels))
     return stratified(labels, size, rng)

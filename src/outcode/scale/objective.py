@@ -126,6 +126,7 @@ class KeptLoader:
 
     load: Loader
     features: Features
+    limit: int
     kept: dict[int, Array]
 
     @property
@@ -135,6 +136,8 @@ class KeptLoader:
 
     def __call__(self) -> Block:
         block = self.load()
+        if block.number >= self.limit:
+            return block
         if block.number not in self.kept:
             self.kept[block.number] = self.features.whole(block.X)
         return replace(block, phi=self.kept[block.number])
@@ -142,12 +145,14 @@ class KeptLoader:
 
 @dataclass(frozen=True)
 class Kept:
-    """The blocks of a source with their features, which stay in memory."""
+    """The blocks of a source with features that stay in memory, those of the first ``limit``."""
 
     source: Source
     features: Features
+    limit: int
     kept: dict[int, Array] = field(default_factory=dict)
 
     def loaders(self) -> Iterator[KeptLoader]:
         """Return the readers."""
-        return (KeptLoader(load, self.features, self.kept) for load in self.source.loaders())
+        given = self.features, self.limit, self.kept
+        return (KeptLoader(load, *given) for load in self.source.loaders())

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from outcode._checks import Array
+from outcode.datasets.table import DataError
 
 #: Values of a block of an array: 32 MB of float64.
 BLOCK_VALUES = 2**22
@@ -23,7 +24,7 @@ BLOCK_VALUES = 2**22
 BLOCK_ROWS = 16_384
 
 
-class BlockError(ValueError):
+class BlockError(DataError):
     """A block that cannot be used; the message names the source, the block and the row."""
 
 
@@ -125,6 +126,39 @@ class Regrouped:
         ends = np.cumsum(self.lengths)
         for load, stop, length in zip(self.source.loaders(), ends, self.lengths, strict=True):
             yield Grouped(load, self.group[stop - length : stop])
+
+
+@dataclass(frozen=True)
+class Thin:
+    """Read every so many-th row of a block; these count for the others."""
+
+    load: Loader
+    every: int
+
+    @property
+    def place(self) -> str | None:
+        """Where the block comes from."""
+        place = getattr(self.load, "place", None)
+        return None if place is None else f"{place}/{self.every}"
+
+    def __call__(self) -> Block:
+        block = self.load()
+        some = block.take(slice(None, None, self.every))
+        share = len(block) / max(len(some), 1)
+        weight = np.ones(len(some)) if some.weight is None else some.weight
+        return replace(some, weight=share * weight)
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """Every so many-th row of the blocks of a source, weighted to count for all."""
+
+    source: Source
+    every: int
+
+    def loaders(self) -> Iterator[Thin]:
+        """Return the readers."""
+        return (Thin(load, self.every) for load in self.source.loaders())
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,23 @@ from typing import Any
 
 from outcode import datasets, persistence, results
 from outcode.app import study, terminal
+from outcode.app.commands import blocks
 from outcode.app.commands.files import dataset, reading, warnings_said, writable
 from outcode.app.terminal import say
 from outcode.words import count, percent, size
 
 
-def fit(source: str, output: str, method: str | None, **choices: Any) -> int:
+def fit(
+    source: str, output: str, method: str | None, landmarks: int | None = None,
+    dask: str | None = None, **choices: Any,
+) -> int:  # fmt: skip
     """Fit one method on all rows, as it was compared, and save it with its preprocessing."""
     from sklearn.pipeline import Pipeline
 
+    if blocks.wanted(source, method, landmarks, dask):
+        return blocks.fit_blocks(source, output, method, landmarks, dask, **choices)
+    if landmarks or dask:
+        raise ValueError(f"{source}: --landmarks and --dask are for files and folders.")
     method = method or study.DEFAULT
     (chosen,) = study.methods([method], choices["preset"])
     if chosen.baseline:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from outcode.datasets.cells import SAID, is_missing, is_number
+from outcode.datasets.cells import MISSING, SAID, is_missing, is_number
 from outcode.datasets.encodings import as_utf8
 from outcode.datasets.readers import Found, Options, reader
 from outcode.datasets.sources import BLOCK, Source
@@ -36,23 +36,75 @@ RAGGED = 0.05
 def delimited(source: Source, options: Options) -> Found:
     """Read a table of text whose cells are separated by one character, or by blanks."""
     source, about = as_utf8(source, options.encoding)
+    plan = planned(source, options)
+    layout = plan.layout
+    n_lines = max(source.data.count(b"\n"), source.data.count(b"\r")) - layout.skipped
+    source.limits.table(n_lines, len(layout.names), source.name)
+    found = plan.read(source.data, source.name)
+    return replace(found, about=(*about, *layout.about))
+
+
+def planned(source: Source, options: Options) -> Plan:
+    """Return how a text in UTF-8 is laid out, from its first rows."""
     _refuse_endless(source)
     sample = _sample(source)
     delimiter = _one_character(options.delimiter) or sniff(sample)
-    if delimiter == WIDE:
-        source = replace(source, data=_tabbed(source.data))
-        sample, delimiter = _sample(source), "\t"
+    wide = delimiter == WIDE
+    if wide:
+        sample, delimiter = _sample(replace(source, data=_tabbed(source.data))), "\t"
     layout = lay_out(_rows(sample, delimiter), _said(delimiter))
     if not layout.names:
         raise DataError(f"{source.name} is empty: give a file with a header and rows.")
-    n_lines = max(source.data.count(b"\n"), source.data.count(b"\r")) - layout.skipped
-    source.limits.table(n_lines, len(layout.names), source.name)
-    body = _body(source.data, sample, layout.skipped, delimiter)
-    columns, findings = _parse(body, layout, delimiter, source.name)
-    return Found(
-        layout.names, columns, about=(*about, *layout.about), findings=findings, missing=SAID,
-        comma=delimiter == ";",
-    )  # fmt: skip
+    return Plan(layout, delimiter, any(f'{delimiter} "' in line for line in sample), wide)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a file is laid out: names of the columns, delimiter, whether quotes follow blanks.
+
+    In a ``wide`` file several blanks are the delimiter; they are read as a tab.
+    """
+
+    layout: Layout
+    delimiter: str
+    blanks: bool = False
+    wide: bool = False
+
+    def start(self, data: bytes) -> int:
+        """Return the place of the first row of data."""
+        at = 0
+        for _ in range(self.layout.skipped):
+            end = _LINE_END.search(data, at)
+            at = len(data) if end is None else end.end()
+        return at
+
+    def read(self, data: bytes, name: str) -> Found:
+        """Return the columns of a whole file."""
+        return self.rows(memoryview(data)[self.start(data) :], name)
+
+    def rows(self, body: memoryview, name: str, numbers: Collection[str] = ()) -> Found:
+        """Return the columns of some rows; ``numbers`` are tried as plain numbers first."""
+        body = self._cleaned(body)
+        columns, findings = _plain(body, self, numbers), ()
+        if columns is None:
+            columns, findings = _parse(body, self.layout, self.delimiter, name)
+        return Found(
+            self.layout.names, columns, findings=findings, missing=SAID, comma=self.delimiter == ";"
+        )
+
+    def _cleaned(self, body: memoryview) -> memoryview:
+        """Return the text as pyarrow takes it."""
+        if self.wide:
+            return memoryview(_tabbed(body))
+        if self.delimiter == " ":
+            return memoryview(re.sub(rb"[ \t]+", b" ", _trimmed(body)))
+        if self.blanks:
+            mark = self.delimiter.encode()
+            return memoryview(re.sub(re.escape(mark) + rb' +"', mark + b'"', body))
+        return body
+
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def _refuse_endless(source: Source) -> None:
@@ -138,7 +190,7 @@ def _aligned(lines: Sequence[str], way: str) -> bool:
     return any(map(is_number, rows[-1]))
 
 
-def _tabbed(data: bytes) -> bytes:
+def _tabbed(data: Any) -> bytes:
     """Return the text with tabs for two blanks or more, none of them at the ends of lines."""
     return re.sub(rb"[ \t]{2,}", b"\t", _trimmed(data))
 
@@ -282,15 +334,25 @@ def _all_numbers(cells: Sequence[str]) -> bool:
 # --- the rows, by pyarrow ---
 
 
-def _body(data: bytes, sample: list[str], skipped: int, delimiter: str) -> memoryview:
-    """Return the text from the first row of data on, as pyarrow takes it."""
-    body = memoryview(data)[sum(len(line.encode()) for line in sample[:skipped]) :]
-    if delimiter == " ":
-        return memoryview(re.sub(rb"[ \t]+", b" ", _trimmed(body)))
-    if any(f'{delimiter} "' in line for line in sample):
-        mark = delimiter.encode()
-        return memoryview(re.sub(re.escape(mark) + rb' +"', mark + b'"', body))
-    return body
+def _plain(body: memoryview, plan: Plan, numbers: Collection[str]) -> Any:
+    """Return the columns with these as plain numbers, None where a cell is not one."""
+    if not numbers:
+        return None
+    names = plan.layout.names
+    keys = [str(j) for j in range(len(names))]
+    pairs = zip(keys, names, strict=True)
+    try:
+        return arrow_csv.read_csv(
+            pa.BufferReader(body),
+            arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=PARSED),
+            arrow_csv.ParseOptions(delimiter=plan.delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                column_types={k: pa.float64() if n in numbers else pa.string() for k, n in pairs},
+                null_values=sorted(MISSING),
+            ),
+        ).columns
+    except pa.ArrowInvalid:
+        return None
 
 
 def _parse(body: memoryview, layout: Layout, delimiter: str, name: str) -> Any:
