@@ -3,6 +3,7 @@
 # make check        format, lint, types, import layers, fast tests (about 8 minutes on two cores)
 # make docs         the site, warnings as errors: docs/_build/html/index.html
 # make package      build the wheel and the sdist, install each into a clean environment, use it
+# make sbom         the bill of materials of a clean installation: dist/outcode.cdx.json
 # make test-oldest  the oldest supported dependencies; OLDEST=tests runs every test with them
 # make coverage     line coverage of the library
 # make slow         long experiments
@@ -16,7 +17,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 OLDEST ?= tests/test_classifier.py tests/test_decoders.py tests/test_svm.py tests/test_readers.py \
   tests/test_persistence.py tests/test_displays.py tests/test_streaming.py tests/test_cli_files.py
 
-.PHONY: demo test check format lint types imports pytest slow docs package test-oldest coverage torture clean
+.PHONY: demo test check format lint types imports pytest slow docs package sbom test-oldest coverage torture clean
 
 demo: $(STAMP)
 	$(VENV)/bin/outcode compare --preset quick
@@ -75,6 +76,11 @@ package: $(STAMP)
 	  build/clean/bin/python $(PIP) "$$file[app]" && \
 	  mkdir -p build/clean/tried && (cd build/clean/tried && ../bin/python $(CURDIR)/tools/try_package.py $(CURDIR)) \
 	  || exit 1; done
+
+# What `pip install "outcode[app]"` brings, in the CycloneDX format.
+sbom: package
+	$(PY) -m cyclonedx_py environment --pyproject pyproject.toml --of JSON \
+	  -o dist/outcode.cdx.json build/clean/bin/python
 
 .venv-oldest/.installed: pyproject.toml tools/lower_bounds.py
 	python3.11 -m venv --clear .venv-oldest
