@@ -17,6 +17,7 @@ from outcode.codes import algebraic, embedding, fixed, joint, partitions
 from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
 from outcode.codes.assignment import Similar
 from outcode.codes.common import Code, checked_code
+from outcode.codes.designed import Designed, DesignedTree
 from outcode.codes.embedding import Growth, NodeEmbedding
 from outcode.codes.fixed import (
     EXHAUSTIVE_LIMIT,
@@ -38,6 +39,8 @@ __all__ = [
     "PRIMITIVE",
     "Code",
     "DenseRandom",
+    "Designed",
+    "DesignedTree",
     "Discriminant",
     "Exhaustive",
     "Forest",

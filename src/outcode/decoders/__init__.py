@@ -25,6 +25,7 @@ from outcode.decoders import (
     shared,
     softmax,
 )
+from outcode.decoders.closeness import Closeness
 from outcode.decoders.codewords import LearnedCodewords
 from outcode.decoders.common import Decoder, Sides, log_total_exponential, total_loss
 from outcode.decoders.continuous import ContinuousCode
@@ -43,6 +44,7 @@ __all__ = [
     "DECODERS",
     "AttenuatedEuclidean",
     "BradleyTerry",
+    "Closeness",
     "ContinuousCode",
     "DecisionDAG",
     "Decoder",

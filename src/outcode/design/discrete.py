@@ -15,12 +15,14 @@ EXHAUSTIVE_LIMIT = 2**20
 TIE = 1e-12
 
 
-def code_error(code: Array, H: Array, labels: Array, sample_weight: Any = None) -> float:
+def code_error(
+    code: Array, H: Array, labels: Array, sample_weight: Any = None, closeness: Any = None
+) -> float:
     """Return the expected error of a code, a tie being broken by a fair draw. [CS02] Eq. 1
 
     epsilon = 1 - (1 / m) sum_i [y_i in H(x_i)] / |H(x_i)|, where H(x) are all the classes whose
-    codeword attains max_r h(x) . M_r, up to the rounding of these sums; with weights their weighted
-    mean.
+    codeword attains max_r K(h(x), M_r), up to the rounding of these sums; with weights their
+    weighted mean.
 
     Parameters
     ----------
@@ -28,11 +30,16 @@ def code_error(code: Array, H: Array, labels: Array, sample_weight: Any = None) 
     H : (n_samples, n_columns) outputs of the machines
     labels : (n_samples,) class indices
     sample_weight : (n_samples,), 1 each when None
+    closeness : K, a function of H and the code that returns (n_samples, n_classes), larger for
+        closer rows; None is the inner product
 
     Examples
     --------
     >>> code_error([[1], [-1], [-1]], [[1], [-1]], [0, 1])
     0.25
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> code_error([[1.0], [3.0]], [[1.0], [2.5]], [0, 1], closeness=rbf_kernel)
+    0.0
     """
     code, H = np.asarray(code, dtype=np.float64), outputs(H)
     labels, _ = class_indices(labels, len(H), len(code))
@@ -40,7 +47,11 @@ def code_error(code: Array, H: Array, labels: Array, sample_weight: Any = None) 
         raise ValueError(
             f"code must have a column per column of H ({H.shape[1]}), got shape {code.shape}."
         )
-    winners = _winners(H @ code.T, np.abs(H) @ np.abs(code).T)
+    if closeness is None:
+        winners = _winners(H @ code.T, np.abs(H) @ np.abs(code).T)
+    else:
+        scores = np.asarray(closeness(H, code), dtype=np.float64)
+        winners = _winners(scores, np.abs(scores))
     right = winners[np.arange(len(H)), labels] / winners.sum(axis=1)
     weight = row_weights(sample_weight, len(H))
     return float(1.0 - weight @ right / weight.sum())

@@ -101,7 +101,7 @@ def _alternate(
 ) -> tuple[Array, Array]:
     """Return the best (column, outputs) met while a machine and its column take turns."""
     k, best = len(code), (np.inf, np.zeros(0), np.zeros(0))
-    weight = 1.0 + _wrong(code, H, labels)
+    weight = 1.0 + not_won(code, H, labels)
     column = np.where(rng.permutation(k) < max(1, k // 2), 1, -1).astype(np.int8)
     for _ in range(rounds):
         fitted = clone(machine).fit(X, column[labels][:, None])
@@ -116,7 +116,7 @@ def _alternate(
     return best[1], best[2]
 
 
-def _wrong(code: Array, H: Array, labels: Array) -> Array:
+def not_won(code: Array, H: Array, labels: Array) -> Array:
     """Return 1 for each row whose class does not win alone, 0 for the others."""
     if code.shape[1] == 0:
         return np.zeros(len(labels))

@@ -1,0 +1,72 @@
+"""Decoding by any closeness of the margins and the codewords. [CS02] section 2"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from outcode import kernels
+from outcode._checks import Array
+from outcode.decoders.common import Decoder
+from outcode.parallel import single_blas
+from outcode.saved import KernelKind
+from outcode.training import Training
+
+
+class Closeness(Decoder):
+    """Score a class by K(f(x), m_r), the closeness of the margins and its codeword.
+
+    [CS02] predicts argmax_r K(h(x), M_r) for an inner-product function K. The inner product itself
+    is linear loss-based decoding; "rbf" orders classes by the Euclidean distance. For codes of real
+    numbers whose K is a kernel, :class:`ContinuousCode` learns the M_r in the space of that kernel.
+
+    Parameters
+    ----------
+    kernel : "poly", "linear", "rbf", "laplacian", "exponential", "sigmoid" or a function of two
+        matrices that returns the closeness of their rows
+    gamma : number, or one for each column
+    degree, coef0 : of the polynomial and the sigmoid kernel
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder=Closeness("poly", degree=3, coef0=1.0)).fit(X, y)
+    >>> clf.decision_function(X).shape
+    (150, 3)
+    """
+
+    saved = {**Decoder.saved, "kernel_": KernelKind("n_dichotomies")}
+
+    def __init__(
+        self,
+        kernel: Any = "poly",
+        gamma: Any = 1.0,
+        *,
+        degree: int = 3,
+        coef0: float = 1.0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+
+    def fit(self, training: Training) -> Closeness:
+        super().fit(training)
+        if kernels.named(self.kernel).given:
+            raise ValueError("The closeness of new margins cannot be given: name a kernel.")
+        shape: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        self.kernel_ = kernels.resolve(self.kernel, self.code_.astype(np.float64), **shape)
+        return self
+
+    def scores(self, margins: Array, X: Any = None) -> Array:
+        words = self.kernel_.prepare(self.code_.astype(np.float64))
+        with single_blas():
+            rows = self.kernel_.prepare(np.asarray(margins, dtype=np.float64))
+            return np.array(self.kernel_.values(rows, words))
+
+
+NAMES: dict[str, Callable[[], Decoder]] = {"closeness": Closeness}
