@@ -56,9 +56,3 @@ def test_the_python_versions_tested_start_at_the_oldest_supported():
     matrix = tests["jobs"]["tests"]["strategy"]["matrix"]
     assert f">={matrix['python'][0]}" == PROJECT["requires-python"]
     assert {"ubuntu-latest", "macos-latest", "windows-latest"} == set(matrix["os"])
-
-
-@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"])
-def test_links_exist(name):
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / name).read_text())
-    assert [link for link in links if not (ROOT / link).exists()] == []
