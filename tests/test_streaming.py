@@ -1,11 +1,15 @@
 """The classifier on blocks of rows: files, lists, functions and Dask collections."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from outcode import OutputCodeClassifier, codes, persistence, streaming
+import outcode.classifier
+from outcode import OutputCodeClassifier, OutputCodeClassifierCV, codes, persistence, streaming
 from outcode.machines import Nystrom
 from outcode.scale import sources
+from outcode.selection import tuned
 
 NAMES = np.array(["ant", "bee", "cow", "dog"])
 
@@ -222,3 +226,24 @@ def test_dask_arrays_of_unknown_length(data):
     known = classifier().fit(rows, labels)
     assert np.array_equal(clf.machine_.coef_, known.machine_.coef_)
     assert len(clf.predict(rows[kept]).compute()) == 1500
+
+
+# --- many rows in memory ---
+
+
+def test_many_rows_for_an_exact_machine_are_warned_of(data, monkeypatch):
+    monkeypatch.setattr(outcode.classifier, "EXACT_ROWS", 100)
+    with pytest.warns(UserWarning, match=r"outcode\.machines\.Nystrom"):
+        OutputCodeClassifier().fit(*data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OutputCodeClassifier(machine=Nystrom(50, gamma=0.05)).fit(*data)
+
+
+def test_the_tuned_classifier_trains_many_rows_on_landmarks(data, monkeypatch):
+    monkeypatch.setattr(tuned, "EXACT_ROWS", 100)
+    X, y = data
+    clf = OutputCodeClassifierCV(kernels="rbf", random_state=0).fit(X, y)
+    assert clf.best_params_["machine"] == "nystrom"
+    assert np.mean(clf.predict(X) != y) < 0.26  # the classes overlap
+    assert np.allclose(clf.predict_proba(X).sum(axis=1), 1.0)

@@ -6,6 +6,7 @@ a problem, and the rule trained on all of it predicts.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,9 @@ from outcode.saved import (
 from outcode.scores import ByScores
 from outcode.training import Problem, Rule, read, train
 
+#: Rows beyond which exact kernel machines take hours.
+EXACT_ROWS = 50_000
+
 
 def _has_proba(clf: Classifier) -> bool:
     rule = getattr(clf, "rule_", None)
@@ -67,6 +71,16 @@ def _updates(clf: Classifier) -> bool:
     except ValueError as missing:
         raise AttributeError(str(missing)) from None
     return True
+
+
+def _warn_of_many_rows(machine: Any, n_rows: int) -> None:
+    if n_rows > EXACT_ROWS and can(machine, TrainsOnGram):
+        warnings.warn(
+            f"{n_rows:,} rows: time and memory of {type(machine).__name__} grow faster than their "
+            f"number, and training may take hours. machine='nystrom' (outcode.machines.Nystrom) "
+            f"takes time in proportion to it, and little memory.",
+            stacklevel=4,
+        )
 
 
 class Classifier(ByScores, Saved, BaseEstimator):
@@ -118,6 +132,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
         code, machine, decoder = self.elements()
         machine, decoder = machines.resolve(machine), decoders.resolve(decoder)
         X, y = self._validated(machine, X, y)
+        _warn_of_many_rows(machine, len(y))
         weight, rng = row_weights(sample_weight, len(y)), check_random_state(self.random_state)
         problem = pose(code, machine, X, y, weight, rng, n_jobs=self.n_jobs)
         self.classes_ = problem.classes

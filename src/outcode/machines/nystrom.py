@@ -310,7 +310,7 @@ class Nystrom(Machine):
         C, loss = self.C_, LOSSES[self.loss]
         if loss is None:
             return ridge.solved(self.features_, sums, task.signs, C)
-        metric = ridge.factor(self.features_, sums.whole(), C * loss.curvature)
+        metric = ridge.guide(self.features_, sums.whole(), C * loss.curvature)
         if start is None:
             start = metric.solve(C * loss.curvature * (sums.moments.T @ task.signs.astype(float)))
         problem = Objective(task.engine, self._kept(task), self.features_, loss, task.signs, C)

@@ -30,6 +30,22 @@ def factor(features: Features, gram: Array, C: float) -> Factor:
     return Factor.of(C * gram + packed(features.regulariser), len(features))
 
 
+def guide(features: Features, gram: Array, C: float) -> Factor:
+    """Return the factor of C Phi' W Phi + R + e I, with e = 0 or as small as rounding allows.
+
+    For a metric of a descent, which any e leaves at the same minimum.
+    """
+    unit = packed(np.eye(len(features)))
+    matrix = C * gram + packed(features.regulariser)
+    size = float(matrix @ unit) / len(features)
+    for raised in (0.0, 1e-12, 1e-10, 1e-8, 1e-6):
+        try:
+            return Factor.of(matrix + raised * size * unit, len(features))
+        except ValueError:
+            continue
+    return Factor.of(matrix + 1e-4 * size * unit, len(features))
+
+
 def solve(features: Features, statistics: Statistics, signs: Array, C: float) -> Array:
     """Return the (p, n_columns) coefficients; ``signs`` (n_groups, n_columns) is the code."""
     coef = np.empty((len(features), signs.shape[1]))

@@ -24,7 +24,7 @@ from outcode._checks import (
     row_weights,
     unchanged_on_failure,
 )
-from outcode.classifier import OutputCodeClassifier
+from outcode.classifier import EXACT_ROWS, OutputCodeClassifier
 from outcode.decoders.shared import SharedSigmoid
 from outcode.folds import content_folds, distinct_rows
 from outcode.gram import given
@@ -33,6 +33,7 @@ from outcode.parallel import single_blas, thread_map
 from outcode.progress import progress
 from outcode.scores import ByScores
 from outcode.selection.closed_form import loo_margins
+from outcode.selection.landmarks import on_landmarks
 from outcode.selection.landscape import (
     RIDGES,
     Landscape,
@@ -73,7 +74,8 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
     The slope and the temperature of the probabilities come from the held-out margins.
 
     Beyond a few hundred rows the map is made on a sample and its best settings are tried on all
-    rows (at most 3,000). Only the final machine is trained on everything. Rows with the same
+    rows (at most 3,000). Only the final machine is trained on everything; beyond 50,000 rows it is
+    :class:`~outcode.machines.Nystrom` with the kernel and code chosen. Rows with the same
     content and label are left out together, so a weight of 2 equals a repeated row.
 
     Parameters
@@ -164,8 +166,18 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         self._keep(classes, search.tried, best)
         self.__dict__.pop("best_estimator_", None)  # of an earlier fit
         if self.refit:
-            self.best_estimator_ = self._model(best).fit(X, classes[labels], weight)
+            self.best_estimator_ = self._trained(best, X, classes[labels], weight)
         return self
+
+    def _trained(self, best: Trial, X: Any, y: Array, weight: Array) -> OutputCodeClassifier:
+        """Return the best setting trained on all rows; on landmarks where they are too many."""
+        if len(y) <= EXACT_ROWS or self._pairwise:
+            return self._model(best).fit(X, y, weight)
+        model = on_landmarks(self._codes[best.code], best.kernel, X, y, weight, self.n_jobs)
+        chosen = {"gamma": getattr(model.machine_.features_.kernel, "gamma", None)}
+        chosen |= {"machine": "nystrom", "C": model.machine_.C_, "decoder": "likelihood"}
+        self.best_params_ |= chosen
+        return model
 
     def _keep(self, classes: Array, tried: list[Trial], best: Trial) -> None:
         self.classes_, self.results_ = classes, _table(tried)
