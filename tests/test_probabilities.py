@@ -27,7 +27,6 @@ from outcode.decoders.coupling import (
     wu_lin_weng,
 )
 from outcode.decoders.likelihood import (
-    agree,
     fit_sigmoid,
     fit_sigmoids,
     hard_targets,
@@ -36,6 +35,7 @@ from outcode.decoders.likelihood import (
     softmax,
 )
 from outcode.machines import SVM
+from outcode.scores import put_ahead
 
 HAND_MADE = np.array([[1, 1, 0, -1], [-1, 1, 1, 0], [0, -1, 1, 1], [1, -1, -1, 1]])
 
@@ -196,7 +196,7 @@ def test_one_winner_for_any_margins(data):
 def test_a_winner_lost_to_rounding_is_put_ahead_by_one_unit():
     scores = np.array([[-1.0 - 1e-15, -1.0, -5.0], [-800.0, -790.0, -900.0]])
     np.testing.assert_array_equal(softmax(scores).argmax(axis=1), [1, 1])
-    tied = agree(np.full((1, 4), 0.25), np.array([2]))
+    tied = put_ahead(np.full((1, 4), 0.25), np.array([2]))
     np.testing.assert_array_equal(tied, [[0.25, 0.25, np.nextafter(0.25, 1), 0.25]])
 
 

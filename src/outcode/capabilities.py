@@ -195,6 +195,23 @@ class HasGammaGradient(Protocol):
     def gamma_gradient(self, X: Array, weighted: Array) -> Array: ...
 
 
+@capability(
+    "is a formula of the features",
+    "use a kernel machine ('svm', 'ls', 'spoc', 'ww', 'nystrom', ...) with a named kernel",
+)
+class HasFormula(Protocol):
+    """A machine whose margins, or an encoder whose features, are a formula of its input."""
+
+    def formula(self, x: Any) -> Any: ...
+
+
+@capability("is a fitted classifier of this library", "use an OutputCodeClassifier, SPOC, ...")
+class HasRule(Protocol):
+    """A classifier that was trained: a machine and a decoder."""
+
+    rule_: Any
+
+
 # --- codes, decoders and classifiers ---
 
 

@@ -21,6 +21,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 from outcode._checks import Array, lookup, positive
+from outcode.formula import FormulaError, dense, symbolic
 
 #: The median distance is taken over at most this many rows.
 MEDIAN_ROWS = 500
@@ -47,7 +48,7 @@ class Rows:
 
 def _inner(A: Rows, B: Rows) -> Array:
     product = A.values @ B.values.T
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    return product.toarray() if sparse.issparse(product) else product
 
 
 def _narrow(values: Any) -> Any:
@@ -57,7 +58,9 @@ def _narrow(values: Any) -> Any:
     return sparse.csr_matrix(parts, shape=rows.shape)
 
 
-def _norms(values: Any) -> Array:
+def _norms(values: Any) -> Any:
+    if symbolic(values):
+        return (values * values).sum(axis=1)
     with np.errstate(over="ignore"):
         if sparse.issparse(values):
             return np.asarray(values.multiply(values).sum(axis=1), dtype=np.float64).ravel()
@@ -99,16 +102,21 @@ class Kernel:
     def prepare(self, X: Any, origin: Array | None = None) -> Rows:
         """Make rows ready; the same ``origin`` must serve training and prediction."""
         values = self.scaled(X if origin is None else X - origin)
-        if not sparse.issparse(values):
+        if not sparse.issparse(values) and not symbolic(values):
             values = np.ascontiguousarray(values)  # a table's columns come one after the other
         rows = Rows(values, _norms(values))
-        if not np.all(np.isfinite(rows.norms)):
+        if not symbolic(values) and not np.all(np.isfinite(rows.norms)):
             row = int(np.abs(X).max(axis=1).argmax())
             raise ValueError(
                 f"Row {row} of X holds values so large that their squares overflow: scale the "
                 f"features first, for example with sklearn.preprocessing.StandardScaler."
             )
         return rows
+
+    def unprepared(self, rows: Rows, origin: Array | None = None) -> Array:
+        """Return rows that were made ready as they were before, dense."""
+        values = dense(rows.values) / (np.array(self.scales) if self.scales else 1.0)
+        return values if origin is None else values + origin
 
     def scaled(self, values: Any) -> Any:
         """Return rows with each feature times its scale."""
@@ -208,7 +216,8 @@ class Gaussian(OfDistance):
         return None if sparse.issparse(X) else np.asarray(X.mean(axis=0))
 
     def distances(self, A: Rows, B: Rows) -> Array:
-        return squared_distances(A, B, _scratch(len(A), len(B)))
+        known = not symbolic(A.values)
+        return squared_distances(A, B, _scratch(len(A), len(B)) if known else None)
 
     def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
         """Return the derivatives of sum_i c_is K(a, b_i) by a, (n_sums, n_features)."""
@@ -243,7 +252,7 @@ class Exponential(Gaussian):
         squares = super().distances(A, B)
         # what rounding leaves of equal rows would show in the root
         scale = A.norms[:, None] + B.norms
-        squares[squares <= 1e-14 * scale] = 0.0
+        squares *= squares > 1e-14 * scale
         return np.sqrt(squares, out=squares)
 
     def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
@@ -267,6 +276,8 @@ class Laplacian(OfDistance):
         return Rows(self.scaled(X), np.zeros(X.shape[0]))
 
     def distances(self, A: Rows, B: Rows) -> Array:
+        if symbolic(A.values):
+            return A.values.city_block(B.values)
         if sparse.issparse(A.values) or sparse.issparse(B.values):
             return manhattan_distances(_narrow(A.values), _narrow(B.values))
         return cdist(A.values, B.values, "cityblock")
@@ -324,7 +335,7 @@ class Mixture(Kernel):
 
     def combine(self, values: Callable[[str, float], Array]) -> Array:
         """Return the weighted sum of ``values(name, gamma)``."""
-        return np.asarray(sum(w * values(name, gamma) for w, name, gamma in self.terms))
+        return sum(w * values(name, gamma) for w, name, gamma in self.terms)  # type: ignore[return-value]  # there is a term
 
     def diagonal(self, A: Rows) -> Array:
         return np.full(len(A), sum(w for w, _, _ in self.terms))
@@ -354,6 +365,8 @@ class Custom(Kernel):
         return Rows(X, np.zeros(X.shape[0]))
 
     def values(self, A: Rows, B: Rows) -> Array:
+        if symbolic(A.values):
+            raise FormulaError("the kernel is a function of yours: use a named kernel")
         values = np.asarray(self.function(A.values, B.values), dtype=np.float64)
         if values.shape != (len(A), len(B)):
             raise ValueError(

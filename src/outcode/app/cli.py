@@ -283,6 +283,21 @@ def predict(**choices: Any) -> int:
     return commands.predict(**choices)
 
 
+@cli.command(short_help="Write a saved model for ONNX, NumPy or C.")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False), default="model.onnx", show_default=True,
+    help="A .onnx model, a .py file that needs NumPy alone, or a .h header of C.",
+)  # fmt: skip
+@click.option("--rows", metavar="FILE", help="Rows to compare on; else rows like the support rows.")
+@TEXT
+def export(**choices: Any) -> int:
+    """Write a saved MODEL for another runtime, compared with itself before it is written."""
+    from outcode.app import commands
+
+    return commands.export_model(**choices)
+
+
 @cli.command()
 @click.argument("store", type=click.Path(exists=True, dir_okay=False))
 @REPORT

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from outcode._checks import Array, lookup
-from outcode.datasets import scales, tails, topics
+from outcode.datasets import formulas, scales, tails, topics
 from outcode.datasets.cells import MANY, as_nominal
 from outcode.datasets.encoded import DAY, EncodedColumn, date_parts
 from outcode.datasets.frames import as_table
@@ -204,6 +204,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"X has {len(table.names)} features, but TableEncoder is expecting {expected} "
                 "features as input: give the columns of the training rows."
             )
+
+    def formula(self, x: Any) -> Any:
+        """Return the encoded columns of symbolic rows, for numbers and categories.
+
+        A row holds the columns of ``columns_`` as numbers: NaN where a cell is missing, and of a
+        category its place among ``values``, -1 for another value.
+        """
+        check_is_fitted(self, "columns_")
+        if self.sparse_scale_ is not None:
+            kept = np.flatnonzero(self.sparse_scale_ > 0)
+            return x.take(kept) / self.sparse_scale_[kept]
+        return formulas.encoded(self.columns_, x)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the columns of `transform`."""

@@ -89,7 +89,7 @@ def bent(x: Array, knots: tuple[float, ...]) -> Array:
     if not knots:
         return x
     if len(knots) == 2:
-        return np.asarray(np.arcsinh((2 * x - knots[0] - knots[1]) / (knots[1] - knots[0])))
+        return np.arcsinh((2 * x - knots[0] - knots[1]) / (knots[1] - knots[0]))
     grid = np.linspace(0, 1, len(knots))
     # ranks of equal knots: the middle of the first and the last of them
     up = np.interp(x, knots, grid)

@@ -10,6 +10,7 @@ import numpy as np
 from outcode import kernels
 from outcode._checks import Array
 from outcode.decoders.common import Decoder
+from outcode.formula import floats, symbolic
 from outcode.parallel import single_blas
 from outcode.saved import KernelKind
 from outcode.training import Training
@@ -65,8 +66,8 @@ class Closeness(Decoder):
     def scores(self, margins: Array, X: Any = None) -> Array:
         words = self.kernel_.prepare(self.code_.astype(np.float64))
         with single_blas():
-            rows = self.kernel_.prepare(np.asarray(margins, dtype=np.float64))
-            return np.array(self.kernel_.values(rows, words))
+            values = self.kernel_.values(self.kernel_.prepare(floats(margins)), words)
+        return values if symbolic(values) else np.array(values)
 
 
 NAMES: dict[str, Callable[[], Decoder]] = {"closeness": Closeness}

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax as normalised
 from sklearn.exceptions import ConvergenceWarning
 
 from outcode._checks import Array, positive, warn
@@ -92,7 +91,8 @@ class LearnedCodewords(Sigmoids):
         both = np.log1p(np.exp(-np.abs(z)))  # log(1 + e^z) = max(z, 0) + this
         plus, minus = (self.words_ > 0).astype(np.float64), (self.words_ < 0).astype(np.float64)
         cost = (np.maximum(z, 0.0) + both) @ plus.T + (np.maximum(-z, 0.0) + both) @ minus.T
-        return np.asarray(normalised(-cost, axis=1))
+        share = np.exp(-cost - (-cost).max(axis=1, keepdims=True))
+        return share / share.sum(axis=1, keepdims=True)
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         with single_blas():

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
 from outcode import losses
 from outcode._checks import Array, lookup
+from outcode.formula import dense, symbolic
 from outcode.parallel import single_blas
 from outcode.saved import Kind, Saved, signs
 from outcode.solvers.store import cuts
@@ -99,7 +99,12 @@ class Sides:
 
     def total(self, plus: Array, minus: Array) -> Array:
         """Return the sums over columns of values that count where the code is +1, and -1."""
-        return np.asarray(self.plus @ plus.T + self.minus @ minus.T).T
+        return times(self.plus, plus) + times(self.minus, minus)
+
+
+def times(matrix: Any, values: Any) -> Any:
+    """Return values @ matrix', the matrix with its zeros or without."""
+    return values @ dense(matrix).T if symbolic(values) else np.asarray(matrix @ values.T).T
 
 
 def total_loss(loss: losses.Loss, margins: Array, sides: Sides) -> Array:
@@ -108,16 +113,22 @@ def total_loss(loss: losses.Loss, margins: Array, sides: Sides) -> Array:
     An entry m_qs = 0 contributes L(0).
     """
     constant = sides.zeros * loss(np.zeros(1))[0]
-    out = np.empty((len(margins), len(constant)))
+
+    def block(f: Any) -> Any:
+        return sides.total(loss(f), loss(-f)) + constant
+
     with single_blas():
-        for batch in row_blocks(margins):
-            out[batch] = sides.total(loss(margins[batch]), loss(-margins[batch])) + constant
+        return in_blocks(block, margins, len(constant))
+
+
+def in_blocks(function: Callable[[Any], Any], margins: Any, width: int) -> Any:
+    """Return a function of rows, (n_samples, width), computed in blocks that fit in the cache."""
+    if symbolic(margins):
+        return function(margins)
+    out = np.empty((len(margins), width))
+    for batch in cuts(len(margins), max(1, 2**17 // max(1, margins.shape[1]))):
+        out[batch] = function(margins[batch])
     return out
-
-
-def row_blocks(margins: Array) -> list[slice]:
-    """Cut rows so that what is computed from their margins stays in the cache."""
-    return cuts(len(margins), max(1, 2**17 // max(1, margins.shape[1])))
 
 
 def loss_terms(
@@ -136,12 +147,23 @@ def loss_slopes(name: str, margins: Array, code: Array, weight: Array | None = N
 
 def log_total_exponential(margins: Array, sides: Sides, weight: Array | None = None) -> Array:
     """Return log sum_s w_qs exp(-m_qs f_s), exact for margins of any size."""
+    code = sides.code
+    if symbolic(margins):
+        ones = np.ones(code.shape)
+        return _log_sum(-margins[:, None, :] * code, ones if weight is None else weight)
     if not margins.size or np.abs(margins).max() <= EXP_LIMIT:
         return np.log(total_loss(losses.exponential, margins, sides))
-    code = sides.code
     weight = np.ones(code.shape) if weight is None else weight
     out = np.empty((len(margins), len(code)))
     for batch in gen_batches(len(margins), max(1, 2**20 // code.size)):
         exponent = -margins[batch, None, :] * code
-        out[batch] = logsumexp(exponent, b=weight, axis=2)
+        out[batch] = _log_sum(exponent, weight)
     return out
+
+
+def _log_sum(exponent: Any, weight: Array) -> Any:
+    """Return log sum_s w_qs exp(e_qs) over the last axis, the largest with a weight taken out."""
+    exponent = np.where(weight > 0, exponent, -1e300)
+    largest = exponent.max(axis=2, keepdims=True)
+    total = (weight * np.exp(exponent - largest)).sum(axis=2)
+    return np.log(total) + largest[:, :, 0]

@@ -14,6 +14,7 @@ from outcode._checks import Array, positive
 from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.design.continuous import continuous_code
+from outcode.formula import floats, symbolic
 from outcode.parallel import single_blas
 from outcode.saved import KernelKind, Number, Optional, RowsKind, reals
 from outcode.solvers import spoc as spoc_solver
@@ -102,11 +103,13 @@ class ContinuousCode(Decoder):
         return self
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        H = np.asarray(margins, dtype=np.float64) / self.scale_
+        H = floats(margins) / self.scale_
         with single_blas():
             if self.kernel == "linear":
                 return H @ self.continuous_code_.T
             rows = self.kernel_.prepare(H, self.origin_)
+            if symbolic(H):
+                return self.kernel_.values(rows, self.patterns_) @ self.dual_coef_
             cuts = grams.cross_blocks(len(H), len(self.patterns_))
             parts = [self.kernel_.block(rows[c], self.patterns_) @ self.dual_coef_ for c in cuts]
         return np.vstack(parts)

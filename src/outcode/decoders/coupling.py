@@ -15,6 +15,7 @@ from sklearn.utils import gen_batches
 from outcode._checks import Array, lookup, warn
 from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import Sigmoids
+from outcode.formula import FormulaError, symbolic
 from outcode.parallel import single_blas
 from outcode.training import Training
 
@@ -82,11 +83,50 @@ class PairwiseCoupling(Sigmoids):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         z, k, couple = self.exponents(margins), len(self.code_), METHODS[self.method]
+        if symbolic(z):
+            return self._formula(z)
         out = np.empty((len(z), k))
         with single_blas():
             for batch in gen_batches(max(1, len(z)), max(1, BLOCK // k**2)):
                 out[batch] = log_scores(couple(pair_probabilities(z[batch], self.code_)))
         return out
+
+    def _formula(self, z: Any) -> Any:
+        if self.method != "wu-lin-weng":
+            raise FormulaError("it is solved by iteration: use PairwiseCoupling('wu-lin-weng')")
+        return log_scores(_eliminated(_pair_formula(z, self.code_), len(self.code_)))
+
+
+def _pair_formula(z: Any, code: Array) -> Any:
+    """Return :func:`pair_probabilities` of symbolic rows as rows of k^2 numbers."""
+    k, (i, j) = len(code), (np.argmax(code > 0, axis=0), np.argmax(code < 0, axis=0))
+    pair = np.concatenate([i * k + j, j * k + i])  # of every entry of P(+1) and of P(-1)
+    order = np.argsort(pair, kind="stable")
+    count = np.bincount(pair[order], minlength=k * k)
+    first = np.cumsum(count) - count
+    both = np.hstack([expit(-z), expit(z), 0.0 * z[:, :1]])
+    total: Any = 0.0
+    for nth in range(count.max()):  # the nth column of each pair, or the 0 behind them
+        at = np.where(nth < count, np.append(order, 0)[np.minimum(first + nth, len(order))], -1)
+        total = total + both.take(np.where(at < 0, len(order), at))
+    return total / np.maximum(count, 1)
+
+
+def _eliminated(r: Any, k: int) -> Any:
+    """Return :func:`wu_lin_weng` of symbolic rows: Gauss-Jordan steps, the pivots are positive."""
+    turned = np.arange(k * k).reshape(k, k).T.ravel()
+    squares = (r * r).take(turned).reshape(-1, k, k).sum(axis=2)
+    Q = (1.0 - r * r.take(turned)).reshape(-1, k, k)
+    Q = np.where(np.eye(k), 1.0 + squares[:, None, :], Q)
+    flat = (Q @ np.eye(k, k + 1) + np.eye(k + 1)[k]).reshape(-1, k * (k + 1))  # e behind Q
+    places = np.arange(k * (k + 1)).reshape(k, k + 1)
+    for s in range(k):
+        row = flat.take(places[s]) / flat.take(places[s, s : s + 1])
+        others = flat.take(places[:, s]) - np.eye(k)[s]
+        product = others[:, :, None] * row[:, None, :]
+        flat = flat - product.reshape(-1, k * (k + 1))
+    p = flat.take(places[:, k])
+    return p / p.sum(axis=1, keepdims=True)
 
 
 def pair_probabilities(z: Array, code: Array) -> Array:
@@ -156,6 +196,10 @@ class BradleyTerry(Sigmoids):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         z = self.exponents(margins)
+        if symbolic(z):
+            raise FormulaError(
+                "it is solved by iteration: use 'coupling', 'likelihood' or 'shared'"
+            )
         with single_blas():
             return log_scores(np.exp(bradley_terry(expit(-z), expit(z), self.code_)))
 

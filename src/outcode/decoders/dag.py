@@ -9,6 +9,7 @@ import numpy as np
 
 from outcode._checks import Array
 from outcode.decoders.common import Decoder
+from outcode.formula import symbolic
 from outcode.saved import signs, wholes
 from outcode.training import Training
 
@@ -43,6 +44,8 @@ class DecisionDAG(Decoder):
         return self
 
     def scores(self, margins: Array, X: Any = None) -> Array:
+        if symbolic(margins):
+            return self._formula(margins)
         n, k = len(margins), len(self.code_)
         rows, first, last = np.arange(n), np.zeros(n, dtype=int), np.full(n, k - 1)
         scores = np.full((n, k), float(k))
@@ -52,6 +55,21 @@ class DecisionDAG(Decoder):
             scores[rows, np.where(keep, last, first)] = struck
             first, last = np.where(keep, first, first + 1), np.where(keep, last - 1, last)
         return scores
+
+    def _formula(self, margins: Any) -> Any:
+        """Return the scores as a formula: which of the pairs of each round a row comes to."""
+        k, classes = len(self.code_), np.eye(len(self.code_))
+        here, scores = 0.0 * margins[:, :1] + 1.0, 0.0
+        for struck in range(1, k):
+            first = np.arange(struck)
+            last = first + k - struck
+            sign = self.sign_[first, last].astype(np.float64)
+            keep = here * (margins.take(self.column_[first, last]) * sign >= 0.0)
+            leave = here - keep
+            scores = scores + struck * (keep @ classes[last] + leave @ classes[first])
+            # a pair (first, last) is followed by (first, last - 1) or by (first + 1, last)
+            here = keep @ np.eye(struck, struck + 1) + leave @ np.eye(struck, struck + 1, 1)
+        return scores + k * here
 
 
 def _pairs(code: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from outcode import losses
 from outcode._checks import Array
-from outcode.decoders.common import Decoder, Sides, loss_terms, row_blocks
+from outcode.decoders.common import Decoder, Sides, in_blocks, loss_terms, times
 from outcode.parallel import single_blas
 from outcode.saved import reals
 from outcode.scores import settled
@@ -31,11 +31,9 @@ class Hamming(Decoder):
 
 def disagreements(margins: Array, sides: Sides) -> Array:
     """Return sum_s (1 - m_qs sign f_s) / 2, the Hamming distance of every row and codeword."""
-    out = np.empty((len(margins), len(sides.code)))
     with single_blas():
-        for batch in row_blocks(margins):
-            out[batch] = (sides.signed @ np.sign(margins[batch]).T).T
-    return (sides.code.shape[1] - out) / 2.0
+        votes = in_blocks(lambda f: times(sides.signed, np.sign(f)), margins, len(sides.code))
+    return (sides.code.shape[1] - votes) / 2.0
 
 
 class Euclidean(Decoder):

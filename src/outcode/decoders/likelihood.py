@@ -16,10 +16,12 @@ from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from outcode._checks import Array, lookup, warn
-from outcode.decoders.common import Decoder, row_blocks
+from outcode.decoders.common import Decoder, in_blocks
 from outcode.dichotomies import separation
+from outcode.formula import floats
 from outcode.parallel import single_blas
 from outcode.saved import Number, reals
+from outcode.scores import put_ahead
 from outcode.solvers import sigmoids
 from outcode.training import Training
 
@@ -97,13 +99,7 @@ def fit_sigmoids(
 def softmax(scores: Array, temperature: float = 1.0) -> Array:
     """Return exp(scores / T), each row made to sum to one; the largest score stays the largest."""
     power = np.exp((scores - scores.max(axis=1, keepdims=True)) / temperature)
-    return agree(power / power.sum(axis=1, keepdims=True), np.argmax(scores, axis=1))
-
-
-def agree(proba: Array, winner: Array) -> Array:
-    """Put the winner one unit in the last place ahead where rounding has lost its lead."""
-    rows = np.flatnonzero(np.argmax(proba, axis=1) != winner)
-    proba[rows, winner[rows]] = np.nextafter(proba[rows].max(axis=1), np.inf)
+    proba: Array = put_ahead(power / power.sum(axis=1, keepdims=True), np.argmax(scores, axis=1))
     return proba
 
 
@@ -187,7 +183,7 @@ class Sigmoids(Decoder):
     def exponents(self, margins: Array) -> Array:
         """Return A_s f_s + B_s, (n_samples, n_dichotomies), finite for every finite margin."""
         with np.errstate(over="ignore"):
-            z = np.asarray(margins, dtype=np.float64) * self.slope_ + self.offset_
+            z = floats(margins) * self.slope_ + self.offset_
         return np.clip(z, -EXPONENT_LIMIT, EXPONENT_LIMIT)
 
     def log_proba(self, margins: Array, X: Any = None) -> Array:
@@ -258,13 +254,13 @@ class Likelihood(Sigmoids):
         return super().fit(training)
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        out = np.empty((len(margins), len(self.code_)))
+        def losses(margins: Array) -> Array:
+            z = self.exponents(margins)
+            both = np.log1p(np.exp(-np.abs(z)))  # log(1 + e^z) = max(z, 0) + this
+            return self.sides.total(np.maximum(z, 0.0) + both, np.maximum(-z, 0.0) + both)
+
         with single_blas():
-            for batch in row_blocks(margins):
-                z = self.exponents(margins[batch])
-                both = np.log1p(np.exp(-np.abs(z)))  # log(1 + e^z) = max(z, 0) + this
-                out[batch] = self.sides.total(np.maximum(z, 0.0) + both, np.maximum(-z, 0.0) + both)
-        return -out
+            return -in_blocks(losses, margins, len(self.code_))
 
     def terms(self, margins: Array, X: Any = None) -> Array:
         """Return what each column adds to each score: log P(O_s = m_qs | f_s), 0 where m is 0."""
@@ -292,7 +288,7 @@ class Likelihood(Sigmoids):
         else:
             proba = softmax(self.log_proba(margins, X), self.temperature_)
         # products far below alpha vanish in the sum: the winner must not
-        return agree(proba, np.argmax(scores, axis=1))
+        return put_ahead(proba, np.argmax(scores, axis=1))
 
 
 def _invalid_share(scores: Array) -> Array:

@@ -17,6 +17,7 @@ from outcode.decoders.common import (
     loss_terms,
     total_loss,
 )
+from outcode.formula import floats
 from outcode.saved import reals
 from outcode.scores import settled
 from outcode.training import Training
@@ -154,7 +155,7 @@ def _shares(weights: Array, code: Array) -> Array:
 
 
 #: What is decoded, and where the weights come from.
-OUTPUTS: dict[str, Callable[[Array], Array]] = {"margin": np.asarray, "sign": np.sign}
+OUTPUTS: dict[str, Callable[[Array], Array]] = {"margin": floats, "sign": np.sign}
 WEIGHTS: dict[str, Callable[[Training], Array]] = {
     "accuracy": column_accuracy_weights,
     "code": learned_weights,

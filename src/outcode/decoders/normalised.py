@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from outcode._checks import Array
 from outcode.decoders.common import Decoder
 from outcode.decoders.loss import LossBased, is_sum
+from outcode.formula import floats
 from outcode.saved import reals
 from outcode.training import Training
 
@@ -55,7 +56,7 @@ class Normalised(LossBased):
 
     def normalised(self, margins: Array) -> Array:
         """Return the margins over the largest of their column, cut to [-1, 1]."""
-        return np.clip(np.asarray(margins, dtype=np.float64) / self.range_, -1.0, 1.0)
+        return np.clip(floats(margins) / self.range_, -1.0, 1.0)
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         return super().scores(self.normalised(margins))

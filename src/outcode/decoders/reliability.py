@@ -20,8 +20,10 @@ from outcode.capabilities import HasKernel, HasNorms, HasObjective, require
 from outcode.decoders.common import Decoder, Sides, total_loss
 from outcode.decoders.neighbours import TIE, InputSpace, KernelSpace, Space, training_rows
 from outcode.dichotomies import own_entries
+from outcode.formula import FormulaError, floats, symbolic
 from outcode.parallel import single_blas, thread_map
 from outcode.saved import Part, Whole, reals, signs
+from outcode.scores import put_ahead
 from outcode.solvers.svm.loops import compiled
 from outcode.training import Training
 
@@ -38,15 +40,21 @@ class Reliability(Decoder):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         """Return sum_s m_qs lambda_s y_s, [LZ05] Eq. 13-14."""
-        margins = np.asarray(margins, dtype=np.float64)
-        weighted = self.reliabilities(margins, X) * soft_decisions(margins)
-        return _linear_scores(weighted, margins, self.code_)
+        margins = floats(margins)
+        return _linear_scores(self._weighted(margins, X), margins, self.code_)
+
+    def best(self, margins: Array, X: Any = None) -> Array:
+        """Return the class with the largest score, among equals the one with larger margins."""
+        margins = floats(margins)
+        with single_blas():
+            return _winner(self._weighted(margins, X), margins, self.code_)
+
+    def _weighted(self, margins: Array, X: Any) -> Array:
+        return self.reliabilities(margins, X) * soft_decisions(margins)
 
     def terms(self, margins: Array, X: Any = None) -> Array:
         """Return what each column adds to each score."""
-        margins = np.asarray(margins, dtype=np.float64)
-        weighted = self.reliabilities(margins, X) * soft_decisions(margins)
-        return weighted[:, None, :] * self.code_
+        return self._weighted(floats(margins), X)[:, None, :] * self.code_
 
 
 class StaticReliability(Reliability):
@@ -82,7 +90,7 @@ class StaticReliability(Reliability):
 
     def reliabilities(self, margins: Array, X: Any = None) -> Array:
         """Return ``reliabilities_`` for every row."""
-        return np.tile(self.reliabilities_, (len(margins), 1))
+        return np.broadcast_to(self.reliabilities_, margins.shape)
 
 
 class DynamicReliability(Reliability):
@@ -157,6 +165,8 @@ class DynamicReliability(Reliability):
 
     def reliabilities(self, margins: Array, X: Any = None) -> Array:
         """Return lambda of every row and column: why a class lost. [LZ05] Eq. 12"""
+        if symbolic(margins):
+            raise FormulaError("it looks for the training rows nearest to each row: use 'srm'")
         margins = np.asarray(margins, dtype=np.float64)
         if X is None:
             raise ValueError(
@@ -254,9 +264,7 @@ def _linear_scores(weighted: Array, margins: Array, code: Array) -> Array:
     with single_blas():
         scores = -total_loss(losses.linear, weighted, Sides.of(code))
         winner = _winner(weighted, margins, code)
-    rows = np.flatnonzero(scores.argmax(axis=1) != winner)
-    scores[rows, winner[rows]] = np.nextafter(scores[rows].max(axis=1), np.inf)
-    return scores
+    return put_ahead(scores, winner)
 
 
 def _winner(weighted: Array, margins: Array, code: Array) -> Array:

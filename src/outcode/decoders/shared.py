@@ -16,6 +16,7 @@ from scipy.special import expit
 from outcode._checks import Array, positive
 from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import softmax
+from outcode.formula import floats
 from outcode.parallel import single_blas
 from outcode.saved import Number
 from outcode.training import Training
@@ -89,9 +90,13 @@ def codeword_scores(margins: Array, code: Array, slope: Array) -> Array:
 
     With log P(-1) = log P(+1) - A f. Over the one-vs-all code this is A f_q and a constant.
     """
-    z = slope[:, None, None] * margins
+    return log_codewords(slope[:, None, None] * margins, code)
+
+
+def log_codewords(z: Array, code: Array) -> Array:
+    """Return the same from z = A f, for arrays of any number of axes."""
     plus = np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
-    return np.asarray(plus @ np.abs(code.T.astype(np.float64)) - z @ (code.T < 0).astype(float))
+    return plus @ np.abs(code.T.astype(np.float64)) - z @ (code.T < 0).astype(float)
 
 
 def temperatures(
@@ -192,7 +197,7 @@ class SharedSigmoid(Decoder):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         with single_blas():
-            return codeword_scores(margins[None], self.code_, np.array([self.slope_]))[0]
+            return log_codewords(self.slope_ * floats(margins), self.code_)
 
     def terms(self, margins: Array, X: Any = None) -> Array:
         """Return what each column adds to each score: log P(O_s = m_qs | f_s), 0 where m is 0."""

@@ -13,6 +13,7 @@ from outcode._checks import Array
 from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.dichotomies import own_entries
+from outcode.formula import floats
 from outcode.parallel import single_blas
 from outcode.saved import Number, Optional, Part
 from outcode.scores import settled
@@ -102,9 +103,8 @@ class Softmax(Decoder):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         if self.decoder_ is not None:
-            return np.asarray(self.decoder_.scores(margins, X))
-        own = own_entries(self.code_) / 2.0
-        margins = np.asarray(margins, dtype=np.float64)
+            return floats(self.decoder_.scores(margins, X))
+        own, margins = own_entries(self.code_) / 2.0, floats(margins)
         if np.array_equal(own, np.eye(len(own))):
             return margins
         with single_blas():

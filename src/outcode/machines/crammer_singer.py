@@ -143,6 +143,10 @@ class CrammerSinger(CrammerSingerParameters, AllClasses):
         with single_blas():
             return np.asarray(as_rows(X) @ coef.T) + self.bias_
 
+    def formula(self, x: Any) -> Any:
+        coef = getattr(self, "coef_", None)
+        return super().formula(x) if coef is None else x @ coef.T + self.bias_
+
     def packed(self) -> Mapping[str, Any]:
         values = super().packed()
         if getattr(self, "coef_", None) is None:

@@ -86,6 +86,19 @@ class Expansion(Machine):
             return self.margins_gram(X)
         return settled(self.ready_margins(self.kernel_.prepare(as_rows(X), self.origin_)))
 
+    def formula(self, x: Any) -> Any:
+        """Return the margins of symbolic rows, in float64."""
+        check_is_fitted(self, "bias_")
+        rows = self.kernel_.prepare(x, self.origin_)
+        cross = self.kernel_.values(rows, self.support_rows_)
+        return settled(cross @ self.dual_coef_[self.kept_] + self.bias_)
+
+    def known_rows(self) -> Array:
+        """Return rows as the machine takes them: its support rows, or some kernel values."""
+        if self.kernel_.given:
+            return np.random.default_rng(0).uniform(size=(100, self.n_train_))
+        return self.kernel_.unprepared(self.support_rows_, self.origin_)
+
     def ready_margins(self, rows: kernels.Rows) -> Array:
         """Return the margins of rows made ready for the kernel, as they come out of the sums."""
 

@@ -339,6 +339,18 @@ class Nystrom(Machine):
         parts = Threads().each(score, Arrays(X, group=np.zeros(X.shape[0], dtype=np.intp)))
         return settled(np.concatenate(list(parts)))
 
+    def formula(self, x: Any) -> Any:
+        """Return the margins of symbolic rows, in float64."""
+        check_is_fitted(self, "coef_")
+        known, m = self.features_, len(self.features_.landmarks)
+        cross = known.kernel.values(known.kernel.prepare(x, known.origin), known.landmarks)
+        return settled(cross @ self.coef_[:m] + self.coef_[m:].sum(axis=0))
+
+    def known_rows(self) -> Array:
+        """Return the landmarks as rows."""
+        known = self.features_
+        return known.kernel.unprepared(known.landmarks, known.origin)
+
     @property
     def training_margins_(self) -> Array:
         """The margins on the training rows, while the machine still has them."""

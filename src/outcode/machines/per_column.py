@@ -165,6 +165,16 @@ class PerColumn(Machine):
         check_is_fitted(self, "machines_")
         return self._columns([machine.margins(X) for machine in self.machines_])
 
+    def formula(self, x: Any) -> Any:
+        """Return the margins of symbolic rows."""
+        check_is_fitted(self, "machines_")
+        order = np.argsort(np.argsort(self.which_, kind="stable"))
+        return np.hstack([machine.formula(x) for machine in self.machines_]).take(order)
+
+    def known_rows(self) -> Array:
+        """Return rows as the machines take them."""
+        return np.concatenate([machine.known_rows() for machine in self.machines_])
+
     def gradients(self, X: Any) -> Array:
         """Return the derivatives of the margins by the features, (n, n_dichotomies, n_features)."""
         check_is_fitted(self, "machines_")

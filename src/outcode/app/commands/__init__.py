@@ -1,6 +1,7 @@
 """What each command does; every function returns the exit code."""
 
 from outcode.app.commands.comparing import compare
+from outcode.app.commands.exporting import export_model
 from outcode.app.commands.faults import exit_code, sentence
 from outcode.app.commands.fitting import fit
 from outcode.app.commands.predicting import predict
@@ -12,6 +13,7 @@ __all__ = [
     "compare",
     "doctor",
     "exit_code",
+    "export_model",
     "fit",
     "predict",
     "report",

@@ -47,14 +47,16 @@ def reading(choices: dict[str, Any]) -> dict[str, Any]:
     return found | {"types": dict(choices["types"])}
 
 
-def writable(path: str, suffixes: Sequence[str] = (), keep: Sequence[str] = ()) -> Path:
+def writable(
+    path: str, suffixes: Sequence[str] = (), keep: Sequence[str] = (), what: str = "a report"
+) -> Path:
     """Return a path that can be written, checked before the work and not after it.
 
     The files of ``keep`` are read; they are not written over.
     """
     output = Path(path)
     if suffixes and output.suffix.lower() not in suffixes:
-        raise ValueError(f"{path}: a report ends in {', '.join(suffixes)}.")
+        raise ValueError(f"{path}: {what} ends in {', '.join(suffixes)}.")
     if not output.parent.is_dir():
         raise ValueError(f"{path}: the folder {output.parent} does not exist: make it first.")
     if output.exists() and any(Path(k).exists() and output.samefile(k) for k in keep):
