@@ -28,6 +28,7 @@ from outcode.machines.least_squares import LeastSquares
 from outcode.machines.nystrom import Nystrom
 from outcode.machines.per_column import PerColumn
 from outcode.machines.single_binary import SingleBinary
+from outcode.machines.sparse_linear import SparseLinear
 from outcode.machines.svm import SVM
 from outcode.machines.weston_watkins import WestonWatkins
 
@@ -45,6 +46,7 @@ __all__ = [
     "Nystrom",
     "PerColumn",
     "SingleBinary",
+    "SparseLinear",
     "WestonWatkins",
     "input_tags",
     "resolve",

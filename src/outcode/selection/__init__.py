@@ -7,7 +7,7 @@ of joint machines. No kernel value is computed twice.
 
 from outcode.kernels import median_gamma
 from outcode.selection.columns import ColumnSearch
-from outcode.selection.joint import JointSearchCV
+from outcode.selection.joint import JointSearchCV, bandwidth_gammas
 from outcode.selection.relevance import RelevanceSearch
 from outcode.selection.searches import GreedySearch, KernelSearchCV, LOOBoundSearch
 from outcode.selection.smooth import SmoothBound, smooth_bound
@@ -22,6 +22,7 @@ __all__ = [
     "OutputCodeClassifierCV",
     "RelevanceSearch",
     "SmoothBound",
+    "bandwidth_gammas",
     "median_gamma",
     "smooth_bound",
 ]

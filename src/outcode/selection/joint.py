@@ -1,39 +1,48 @@
-"""Choosing lambda1 and lambda2 of joint machines: one decomposition per fold serves the grid."""
+"""Choosing the width, lambda1 and lambda2 of joint machines.
+
+One decomposition per fold and width serves the whole grid of lambda1 and lambda2.
+"""
 
 from __future__ import annotations
 
 import copy
 import time
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from outcode import decoders, machines
-from outcode._checks import Array, warn
+from outcode._checks import Array, positive, warn
 from outcode.capabilities import Factorises, MadeOfElements, require
-from outcode.classifier import pose
+from outcode.classifier import pose, source_of
 from outcode.parallel import thread_map
 from outcode.progress import progress
 from outcode.selection.searches import _Search, as_values, splits_of
 from outcode.selection.trials import Data, Split
 from outcode.training import Rule, read
 
-#: The paper's grid ([LZCX16] section 4.2).
-GRID = 10.0 ** np.arange(-8, -1)
+#: The paper's grids ([LZCX16] section 4.2): lambdas, and bandwidths over the mean distance.
+GRID, FACTORS = 10.0 ** np.arange(-8, -1), 10.0 ** np.arange(-3, 4)
+#: The mean distance is taken over at most this many rows.
+MEAN_ROWS = 1000
 
 
 class JointSearchCV(_Search):
-    """Choose lambda1 and lambda2 of joint machines by the multiclass error of the whole rule.
+    """Choose width, lambda1 and lambda2 of joint machines by the multiclass error of the rule.
 
     The answers are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score.
-    Each fold needs one decomposition of its kernel matrix, and every pair of the grid starts from
-    it. Equal scores go to the larger lambda1, then to the larger lambda2: the smoother rule. A code
-    that is learned with the machines' help is learned once per fold.
+    Each fold needs one decomposition of its kernel matrix for each gamma, and every pair of the
+    grid starts from it. Equal scores go to the larger lambda1, then to the larger lambda2, then to
+    the smaller gamma: the smoother rule. A code that is learned with the machines' help is learned
+    once per fold, with the parameters the estimator came with.
 
     ``cv="loo"`` leaves out each row in turn, in closed form from one decomposition, for codes
     without zeros: W and b are exactly those without the row, while the relation matrix, gamma and
@@ -43,6 +52,7 @@ class JointSearchCV(_Search):
     ----------
     estimator : OutputCodeClassifier with a :class:`outcode.machines.Joint` machine
     lambda1s, lambda2s : values to try; None is the paper's grid, 1e-8, 1e-7, ..., 1e-2
+    gammas : values to try, for example :func:`bandwidth_gammas`; None keeps the machine's own
     cv : number of folds, splitter, iterable of (train, test), or "loo"
     refit : fit the estimator with the best setting on all rows
     verbose : show the folds done and the time left
@@ -50,8 +60,8 @@ class JointSearchCV(_Search):
     Attributes
     ----------
     best_params_, best_score_, best_index_, best_estimator_, n_splits_
-    results_ : a table as a dict of arrays: lambda1, lambda2, mean_score, std_score, split0_score,
-        ..., gap (the largest relative duality gap), seconds
+    results_ : a table as a dict of arrays: lambda1, lambda2, gamma, mean_score, std_score,
+        split0_score, ..., gap (the largest relative duality gap), seconds
 
     Examples
     --------
@@ -68,6 +78,7 @@ class JointSearchCV(_Search):
         lambda1s: Any = None,
         lambda2s: Any = None,
         *,
+        gammas: Any = None,
         cv: Any = 5,
         refit: bool = True,
         verbose: int = 0,
@@ -75,6 +86,7 @@ class JointSearchCV(_Search):
         self.estimator = estimator
         self.lambda1s = lambda1s
         self.lambda2s = lambda2s
+        self.gammas = gammas
         self.cv = cv
         self.refit = refit
         self.verbose = verbose
@@ -84,12 +96,14 @@ class JointSearchCV(_Search):
         require(machines.resolve(self.estimator.elements()[1]), Factorises, "JointSearchCV")
 
     def _params(self, row: dict[str, Any]) -> dict[str, float]:
-        return {self.estimator.prefix + name: float(row[name]) for name in ("lambda1", "lambda2")}
+        names = ["lambda1", "lambda2", *(["gamma"] if np.isfinite(row["gamma"]) else [])]
+        return {self.estimator.prefix + name: float(row[name]) for name in names}
 
     def _search(self, data: Data) -> int:
         grid = GRID.tolist()
         first = as_values(grid if self.lambda1s is None else self.lambda1s, "lambda1s", None)
         second = as_values(grid if self.lambda2s is None else self.lambda2s, "lambda2s", None)
+        gammas = as_values(self.gammas, "gammas", None)
         settings, loo = list(product(first, second)), _is_loo(self.cv)
         everything = np.arange(len(data.y))
         splits = [(everything, everything)] if loo else splits_of(data, self.cv)
@@ -97,30 +111,47 @@ class JointSearchCV(_Search):
         with progress("folds", len(splits), self.verbose) as report:
 
             def fold(split: Split) -> list[tuple[float, float, float]]:
-                scores = _Fold(data, split, loo).scores(settings)
+                part, scores = _Fold(data, split, loo), []
+                for gamma in gammas:
+                    scores += part.at(gamma).scores(settings)
                 report.advance()
                 return scores
 
             # (folds, settings, 3)
             found = np.array(thread_map(fold, splits, self.estimator.n_jobs))
-        self.results_ = _results(settings, found)
+        self.results_ = _results(list(product(gammas, settings)), found)
         tol = machines.resolve(self.estimator.elements()[1]).get_params()["tol"]
         _warn_unconverged(self.results_["gap"], tol)
-        size = self.results_["lambda2"], self.results_["lambda1"]
-        best = int(np.lexsort((-size[0], -size[1], -self.results_["mean_score"].round(12)))[0])
+        keys = [self.results_["gamma"], -self.results_["lambda2"], -self.results_["lambda1"]]
+        best = int(np.lexsort((*keys, -self.results_["mean_score"].round(12)))[0])
         self.best_score_ = float(self.results_["mean_score"][best])
         return best
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the held-out error over lambda1 and lambda2 as a picture; returns the axes."""
+        """Draw the held-out error over lambda1 and lambda2, at the best gamma; returns the axes."""
         ax = self._axes(ax)
         first, second = (np.unique(self.results_[name]) for name in ("lambda1", "lambda2"))
-        error = 1.0 - self.results_["mean_score"].reshape(len(first), len(second))
+        scores = self.results_["mean_score"].reshape(-1, len(first), len(second))
+        error = 1.0 - scores[self.best_index_ // (len(first) * len(second))]
         ax.imshow(error, origin="lower", cmap="viridis_r")
         ax.set_xticks(range(len(second)), [f"{value:.0e}" for value in second])
         ax.set_yticks(range(len(first)), [f"{value:.0e}" for value in first])
         ax.set(xlabel="lambda2", ylabel="lambda1", title="held-out error")
         return ax
+
+
+def bandwidth_gammas(X: Any, factors: Any = FACTORS) -> Array:
+    """Return the gammas of [LZCX16] section 4.2: bandwidths of some factors times sigma.
+
+    sigma is the mean distance of two training rows, and gamma = 1 / (2 bandwidth^2).
+
+    >>> bandwidth_gammas(np.array([[0.0], [2.0]]), [1.0, 0.5])
+    array([0.125, 0.5  ])
+    """
+    rows = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+    some = rows[np.unique(np.linspace(0, len(rows) - 1, MEAN_ROWS).astype(int))]
+    sigma = float(pdist(some).mean()) if len(some) > 1 else 0.0
+    return 0.5 / (np.asarray(factors, dtype=np.float64) * positive(sigma, "The mean distance")) ** 2
 
 
 def _warn_unconverged(gap: Array, tol: float) -> None:
@@ -138,11 +169,12 @@ def _is_loo(cv: Any) -> bool:
     return isinstance(cv, str) and cv == "loo"
 
 
-def _results(settings: list[tuple[Any, Any]], found: Array) -> dict[str, Array]:
+def _results(settings: list[tuple[Any, tuple[Any, Any]]], found: Array) -> dict[str, Array]:
     scores = found[:, :, 0]
     return {
-        "lambda1": np.array([first for first, _ in settings]),
-        "lambda2": np.array([second for _, second in settings]),
+        "lambda1": np.array([first for _, (first, _) in settings]),
+        "lambda2": np.array([second for _, (_, second) in settings]),
+        "gamma": np.array([np.nan if gamma is None else gamma for gamma, _ in settings]),
         "mean_score": scores.mean(axis=0),
         "std_score": scores.std(axis=0),
         **{f"split{k}_score": row for k, row in enumerate(scores)},
@@ -154,6 +186,8 @@ def _results(settings: list[tuple[Any, Any]], found: Array) -> dict[str, Array]:
 class _Fold:
     """The training rows of a split: their problem, decomposed once for all settings."""
 
+    factorised: Any
+
     def __init__(self, data: Data, split: Split, loo: bool) -> None:
         self.data, (self.train, self.test), self.loo = data, split, loo
         code, machine, decoder = data.estimator.elements()
@@ -161,8 +195,18 @@ class _Fold:
         rng = check_random_state(clone(data.estimator).random_state)
         some = self._rows(self.train), data.y[self.train], data.weight[self.train]
         self.problem = pose(code, clone(self.machine), *some, rng, n_jobs=1)
-        self.factorised = self._factorise(self.problem.weight)
         self._inner: dict[bytes, list[Any]] = {}
+
+    def at(self, gamma: float | None) -> _Fold:
+        """Return the fold with another gamma (None: the machine's own), decomposed."""
+        other = copy.copy(self)
+        if gamma is not None:
+            other.machine = clone(self.machine).set_params(gamma=gamma)
+            source = source_of(other.machine, self.problem, 1)
+            other.problem = replace(self.problem, source=source)
+        other._inner = {}
+        other.factorised = other._factorise(other.problem.weight)
+        return other
 
     def scores(self, settings: list[tuple[Any, Any]]) -> list[tuple[float, float, float]]:
         """Return accuracy on the test rows, gap and seconds of every setting."""
