@@ -74,6 +74,15 @@ def test_keel_headers(tmp_path):
     assert set(data.y) == {"a", "b"}
 
 
+def test_the_three_rows_of_an_orange_header(tmp_path):
+    rows = "".join(f"{['first', 'crew'][i % 2]}\t{'mf'[i % 2]}\t{'yn'[i % 2]}\n" for i in range(30))
+    content = "status\tsex\tsurvived\nd\td\td\n\t\tclass\n" + rows
+    data = datasets.read(write(tmp_path, "d.tab", content))
+    assert len(data.y) == 30
+    assert "OD009" not in said(data)
+    assert set(data.y) == {"y", "n"}
+
+
 # --- cells
 
 

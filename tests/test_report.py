@@ -313,7 +313,7 @@ def test_results_no_better_than_guessing_have_no_winner():
         record["metrics"]["error"] = 0.75 + 0.02 * rng.standard_normal()
     answer = section(report.summarise(meta, records), "answer")
     assert answer["best"] is None
-    assert answer["headline"].startswith("No method is better than guessing on vowel")
+    assert answer["headline"].startswith("No method is significantly better than guessing on vowel")
     assert "Take " not in answer["headline"]
 
 

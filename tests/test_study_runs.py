@@ -558,6 +558,16 @@ def test_what_fits_is_run_whole():
     assert study.left_out(study_, final, {"iris": 150}) == []
 
 
+def test_there_is_an_answer_however_short_the_time():
+    study_ = plain(named("a"), named("b"), folds=3)
+    with Store(":memory:") as kept:
+        final, outcome = study.run_in_time(study_, kept, 1e-6, n_jobs=1)
+        records = kept.records()
+    assert [record["status"] for record in records] == ["ok"]
+    assert outcome.remaining == 0
+    assert study.left_out(study_, final, {"iris": 150})[0] == "1 fold of 3 was run"
+
+
 def test_rows_are_chosen_from_fits_on_a_sample(monkeypatch):
     from outcode.app.study import budget
 

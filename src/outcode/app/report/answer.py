@@ -101,8 +101,8 @@ def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice | None) -
     if _guessing(evidence, found):
         guess = percent(evidence.datasets[0].guess)
         return (
-            f"No method is better than guessing on {evidence.datasets[0].name}: always naming the "
-            f"largest class errs in {guess}, {first['method']} in {percent(first['mean'])}."
+            f"No method is significantly better than guessing on {evidence.datasets[0].name}: always "
+            f"naming the largest class errs in {guess}, {first['method']} in {percent(first['mean'])}."
         )
     level = sum(not pair["significant"] for pair in pairs)
     told = _first(evidence, found)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array
+from outcode.app.study.methods import DEFAULT
 from outcode.app.study.plan import Cell, Study
 from outcode.app.study.progress import Outcome
 from outcode.app.study.running import OnRecord, run
@@ -155,6 +156,9 @@ def run_in_time(
     )  # fmt: skip
     if outcome.interrupted:
         return study, outcome
+    small = all(len(data.y) <= FEW_ROWS for data in study.datasets)
+    if small and not any(record["status"] == "ok" for record in store.records(study.keys())):
+        run(_least(study), store, n_jobs=0, on_record=noted)  # late, but an answer
     final = budget.final(store.records(study.keys()))
     store.describe(describe(final), final.keys())
     counts: dict[str, int] = {}
@@ -162,6 +166,12 @@ def run_in_time(
         counts[record["status"]] = counts.get(record["status"], 0) + 1
     remaining = len(final.keys()) - sum(counts.values())
     return final, replace(outcome, counts=counts, remaining=remaining, out_of_time=remaining > 0)
+
+
+def _least(study: Study) -> Study:
+    """Return the study of one method on one fold, one of ours that searches little."""
+    first = min(study.methods, key=lambda method: (method.baseline, method.name == DEFAULT))
+    return replace(study, methods=(first,), first=1, baselines=False)
 
 
 def left_out(whole: Study, final: Study, rows: dict[str, int]) -> list[str]:

@@ -23,6 +23,7 @@ from outcode.datasets.table import DataError, Finding
 
 DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", " ": "blanks"}
 WIDE = "  "  # cells two blanks or more apart, which may hold single blanks
+ROLES = frozenset(["class", "meta", "ignore", "i", "weight"])  # in the third row of Orange's files
 LONGEST_ROW = 32 * 2**20
 #: Bytes parsed at a time, if no row is longer.
 PARSED = 2**22
@@ -259,7 +260,14 @@ def _fitted(names: list[str], width: int, body: list[list[str]], said: list[str]
 
 
 def _second_headers(rows: list[Row], body: list[list[str]]) -> Iterator[Row]:
-    """Yield the rows below the header that hold words where all later rows hold numbers."""
+    """Yield the rows below the header that hold words where all later rows hold numbers.
+
+    And both rows of Orange's header: types, and which column is the class.
+    """
+    roles = {cell.strip() for cell in rows[1].cells} - {""} if len(rows) > 1 else set()
+    if roles and roles <= ROLES and len(rows[1].cells) > 1:
+        yield from rows[:2]
+        return
     for depth in range(2):
         below = body[depth + 1 :]
         if len(below) < 3 or rows[depth].cells is not body[depth]:
