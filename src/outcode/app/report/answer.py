@@ -99,10 +99,10 @@ def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice | None) -
     if evidence.open:
         return _so_far(evidence, found)
     if _guessing(evidence, found):
-        guess = percent(evidence.datasets[0].guess)
+        data, error = evidence.datasets[0], percent(first["mean"])
         return (
-            f"No method is significantly better than guessing on {evidence.datasets[0].name}: always "
-            f"naming the largest class errs in {guess}, {first['method']} in {percent(first['mean'])}."
+            f"No method is significantly better than guessing on {data.name}: always naming the "
+            f"largest class errs in {percent(data.guess)}, {first['method']} in {error}."
         )
     level = sum(not pair["significant"] for pair in pairs)
     told = _first(evidence, found)
