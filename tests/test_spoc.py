@@ -244,12 +244,17 @@ def test_badly_scaled_rows_are_solved_all_the_same(solve):
     assert np.all(found.tau <= np.eye(4)[labels] + 1e-12)
 
 
-def test_kernel_values_too_coarse_for_tol_are_said():
+def test_single_precision_kernel_values_are_summed_in_double_precision():
     X, labels = problem(7, n=60)
     K = (1000.0 * rbf(X)).astype(np.float32)
-    with pytest.warns(ConvergenceWarning, match="dtype='float64'"):
-        clf = SPOC("precomputed", tol=1e-12, folds=None).fit(K, labels)
-    assert clf.gap_ < 1e-3
+    assert SPOC("precomputed", tol=1e-10, folds=None).fit(K, labels).gap_ < 1e-9
+
+
+def test_a_tolerance_below_rounding_is_said():
+    X, labels = problem(7, n=60)
+    with pytest.warns(ConvergenceWarning, match="stopped early"):
+        clf = SPOC("precomputed", tol=1e-18, folds=None).fit(1000.0 * rbf(X), labels)
+    assert clf.gap_ < 1e-9
 
 
 def test_threads_do_not_change_the_model():

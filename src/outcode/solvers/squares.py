@@ -43,9 +43,6 @@ class Problem(Protocol):
     def descend(self, matrix: Array, diagonal: Array, tol: float, most: int) -> int:
         """Make at most some steps on a square of kernel values; return how many."""
 
-    def ease(self, matrix: Array, bursts: int, tol: float) -> None:
-        """Help a square that so many bursts have not solved."""
-
     def merge(self, part: Any, index: Array) -> Array:
         """Take over the variables of a part; return what changes the rows of K that make up G."""
 
@@ -118,13 +115,12 @@ def _work(
     matrix = gram.matrix if whole else gram.block(index)
     diagonal, part = gram.diagonal[index] + problem.shift, problem.part(index, gram.dtype)
     tol = max(tol, 4.0 * float(np.finfo(part.G.dtype).eps * np.abs(part.G).max()))  # not rounding
-    steps, bursts, solved = 0, 0, False
+    steps, solved = 0, False
     while not solved and steps < max_iter:
         most = min(BURST * max(len(index), SMALL), max_iter - steps)
         done = int(part.descend(matrix, diagonal, tol, most))
-        steps, bursts, solved = steps + done, bursts + 1, done < most
-        if solved or _few(len(part.active(part.psi(), tol)), len(index)):
+        steps, solved = steps + done, done < most
+        if _few(len(part.active(part.psi(), tol)), len(index)):
             break
-        part.ease(matrix, bursts, tol / 2)
     add(gram, problem, index, problem.merge(part, index), n_jobs)
     return steps, solved

@@ -14,15 +14,17 @@ sum_ir eta_ir (max_s G_is - G_ir). b_ir = 1 - [r = y_i], except for codes built 
 
 Three levels of work, as for binary machines:
 
-- *one sample*: the reduced problem (Eq. 37, Fig. 3), solved exactly by a projection on a simplex;
-- *a square*: the samples worth working on, their kernel values gathered, largest violation first;
+- *one sample* (linear kernel): the reduced problem (Eq. 37, Fig. 3), solved exactly by a projection
+  on a simplex;
+- *a square*: the samples worth working on, their kernel values gathered, two classes and two
+  samples at a time;
 - *all samples*: :mod:`outcode.solvers.squares` chooses the squares and decides whether to stop.
 
 For the linear kernel M itself is kept instead of G, and no kernel value is ever computed.
 
-``loops`` holds what is compiled, ``problem`` the variables and the certificate, ``face`` conjugate
-gradients for badly conditioned problems, ``square`` the solver on a Gram store, ``linear`` the one
-that keeps M.
+``loops`` holds what is compiled, ``problem`` the variables and the certificate, ``square`` the solver on a
+Gram store, ``linear`` the one that keeps M, with the conjugate gradients of ``face`` where it is
+badly conditioned.
 """
 
 from __future__ import annotations

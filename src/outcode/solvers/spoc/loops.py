@@ -7,11 +7,13 @@ from typing import Any
 import numba
 import numpy as np
 
+from outcode.solvers.svm.loops import pairs
+
 HUGE = 1e30
 #: Curvature at or below this times the largest is taken for a linear problem.
 FLAT = 1e-14
-#: Samples with at least this share of the largest violation are worked on one after the other.
-SHARE = 0.5
+#: Two classes are left once this share of their largest violation is left.
+PART = 0.1
 
 FAST = {"contract", "reassoc", "nsz", "arcp", "nnan", "ninf"}
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -100,54 +102,74 @@ def add_multiple(out: Any, a: Any, x: Any, c: Any) -> None:
 
 
 @compiled
+def worst_pair(G: Any, eta: Any, psi: Any) -> Any:
+    """Return the largest violation, and of its sample the classes of the largest G and the least.
+
+    Violations as in :func:`violations`, which writes them; the least G is among the positive eta.
+    """
+    violations(G, eta, psi)
+    p, a, b = 0, 0, 0
+    for q in range(psi.shape[0]):
+        if psi[q] > psi[p]:
+            p = q
+    low = HUGE
+    for r in range(G.shape[0]):
+        if G[r, p] > G[a, p]:
+            a = r
+        if eta[r, p] > 0.0 and G[r, p] < low:
+            b, low = r, G[r, p]
+    return psi[p], a, b
+
+
+@compiled
 def descend(
     matrix: Any,
     diagonal: Any,
     G: Any,
     eta: Any,
-    mass: Any,
     beta: float,
     shift: float,
     tol: float,
     max_iter: int,
 ) -> int:
-    """Solve the dual on a square of kernel values, one sample at a time. [CS02] Figure 4
+    """Solve the dual on a square of kernel values, two classes and two samples at a time.
 
-    Samples are chosen by their violation: those with at least ``SHARE`` of the largest are
-    taken in order of their violation, each looked at again when its turn comes; then the
-    violations of all are measured anew. Only the classes whose eta changed are updated in ``G``:
-    a step costs one row of ``matrix`` times two or three classes. Stops when the largest
-    violation is at most ``tol``. ``shift`` is added to every kernel value but ``diagonal``, which
-    has it. ``G`` and ``eta`` (n_classes, n) are changed in place; returns the number of steps.
+    Moving delta_i of eta_i from class b to class a, with all else held, is the binary problem
+
+        minimise  1/2 delta' K delta - beta/2 (G_a - G_b)'delta   s.t.  -eta_ia <= delta_i <= eta_ib
+
+    whose steps take two samples, the second by its second-order gain
+    (:func:`outcode.solvers.svm.loops.pairs`): one sample alone ([CS02] Figure 4) shifts a score as
+    a whole, which the next one undoes. The classes are those of the sample that violates most; they
+    are left at ``PART`` of that violation. Stops when the largest violation is at most ``tol``.
+    ``shift`` is added to every kernel value but ``diagonal``, which has it. ``G`` and ``eta``
+    (n_classes, n) are changed in place; returns the number of steps.
     """
-    k, n = G.shape
-    psi = np.empty(n, G.dtype)
-    g, before, after = np.empty(k), np.empty(k), np.empty(k)
-    flat, steps = FLAT * np.abs(diagonal).max(), 0
+    n = G.shape[1]
+    psi, memory = np.empty(n), np.empty((7, n))
+    g, s, lo, hi = memory[0], memory[1], memory[2], memory[3]
+    steps = 0
     while steps < max_iter:
-        violations(G, eta, psi)
-        largest = psi.max()
+        largest, a, b = worst_pair(G, eta, psi)
         if largest <= tol:
             return steps
-        least, before_pass = max(tol, SHARE * largest), steps
-        chosen = np.flatnonzero(psi > least)
-        for p in chosen[np.argsort(-psi[chosen])]:
-            for r in range(k):
-                g[r], before[r] = G[r, p], eta[r, p]
-            if violation_of(g, before) <= least:
-                continue
-            curvature = diagonal[p] / beta if diagonal[p] > flat else 0.0
-            reduced(g, before, mass[p], curvature, after)
-            for r in range(k):
-                if after[r] != before[r]:
-                    eta[r, p] = after[r]
-                    a = (before[r] - after[r]) / beta
-                    add_multiple(G[r], G.dtype.type(a), matrix[p], G.dtype.type(a * shift))
-            steps += 1
-            if steps == max_iter:
-                break
-        if steps == before_pass:  # what is left of the largest violation is rounding
+        for i in range(n):
+            g[i] = 0.5 * beta * (G[b, i] - G[a, i])
+            s[i] = 0.0
+            lo[i] = -eta[a, i]
+            hi[i] = eta[b, i]
+        enough, most = 0.5 * beta * max(0.5 * tol, PART * largest), min(n, max_iter - steps)
+        arrays = memory[4], memory[5], memory[6]
+        made = pairs(matrix, diagonal, g, s, lo, hi, n, shift, False, enough, most, *arrays)
+        if made == 0:
             return steps
+        for i in range(n):
+            change = g[i] / beta - 0.5 * (G[b, i] - G[a, i])  # K delta / beta
+            G[a, i] -= change
+            G[b, i] += change
+            eta[a, i] += s[i]
+            eta[b, i] -= s[i]
+        steps += made
     return steps
 
 

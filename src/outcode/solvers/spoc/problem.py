@@ -8,15 +8,9 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array
-from outcode.parallel import single_blas
 from outcode.solvers.certificate import Certificate
-from outcode.solvers.spoc.face import descend_face
 from outcode.solvers.spoc.loops import descend, violations
 from outcode.solvers.squares import relative_gap
-
-#: A square not solved after this many bursts is badly conditioned: from then on each burst is
-#: followed by conjugate gradients, on at most FACE_LIMIT samples.
-EASY, FACE_LIMIT = 15, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,31 +53,13 @@ class Problem:
     def part(self, index: Array, dtype: Any) -> Problem:
         """Return the problem of some samples alone."""
         eta = np.ascontiguousarray(self.eta[:, index])
-        G = self.G[:, index].astype(dtype, order="C")
+        G = np.ascontiguousarray(self.G[:, index])
         return replace(self, eta=eta, G=G, mass=self.mass[index])
 
     def descend(self, matrix: Array, diagonal: Array, tol: float, most: int) -> int:
         """Make at most some steps on a square of kernel values."""
-        arrays = matrix, diagonal, self.G, self.eta, self.mass
+        arrays = matrix, diagonal, self.G, self.eta
         return int(descend(*arrays, self.beta, self.shift, tol, most))
-
-    def ease(self, matrix: Array, bursts: int, tol: float) -> None:
-        """Conjugate gradients on the samples of a square that are between their bounds."""
-        free = np.flatnonzero(np.count_nonzero(self.eta, axis=0) > 1)
-        if bursts < EASY or not 0 < len(free) <= FACE_LIMIT:
-            return
-        K, G, eta = matrix[free], self.G[:, free], self.eta[:, free]
-        inner = K[:, free]
-
-        def product(p: Array) -> Array:
-            return p.astype(K.dtype) @ inner + self.shift * p.sum(axis=1, keepdims=True)
-
-        with single_blas():
-            descend_face(product, G, eta, self.beta, tol)
-            change = (self.eta[:, free] - eta) / self.beta
-            self.G += change.astype(K.dtype) @ K
-            self.G += (self.shift * change.sum(axis=1, keepdims=True)).astype(K.dtype)
-        self.eta[:, free] = eta
 
     def merge(self, part: Problem, index: Array) -> Array:
         """Take over the eta of some samples; return how tau / beta changes."""

@@ -84,9 +84,6 @@ class Problem:
         arrays = matrix, diagonal, self.G, self.alpha, self.labels, self.box
         return int(descend(*arrays, self.shift, tol, most))
 
-    def ease(self, matrix: Array, bursts: int, tol: float) -> None:
-        """Do nothing: the exact blocks are enough."""
-
     def merge(self, part: Problem, index: Array) -> Array:
         """Take over the alpha of some samples; return how tau changes."""
         change = as_tau(part.alpha, part.labels) - as_tau(self.alpha[:, index], part.labels)
