@@ -122,5 +122,9 @@ def _work(
         steps, solved = steps + done, done < most
         if _few(len(part.active(part.psi(), tol)), len(index)):
             break
-    add(gram, problem, index, problem.merge(part, index), n_jobs)
+    change = problem.merge(part, index)
+    if whole and part.G.dtype == problem.G.dtype:
+        problem.G[:] = part.G  # of all samples, and followed without rounding to single precision
+    else:
+        add(gram, problem, index, change, n_jobs)
     return steps, solved

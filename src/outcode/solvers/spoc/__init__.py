@@ -22,9 +22,9 @@ Three levels of work, as for binary machines:
 
 For the linear kernel M itself is kept instead of G, and no kernel value is ever computed.
 
-``loops`` holds what is compiled, ``problem`` the variables and the certificate, ``square`` the solver on a
-Gram store, ``linear`` the one that keeps M, with the conjugate gradients of ``face`` where it is
-badly conditioned.
+``loops`` holds what is compiled, ``problem`` the variables and the certificate, ``square`` the
+solver on a Gram store, ``linear`` the one that keeps M, with the conjugate gradients of ``face``
+where it is badly conditioned.
 """
 
 from __future__ import annotations

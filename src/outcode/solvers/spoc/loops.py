@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from outcode.solvers.svm.loops import pairs
+from outcode.solvers.svm.loops import larger, lean, pairs, smaller
 
 HUGE = 1e30
 #: Curvature at or below this times the largest is taken for a linear problem.
@@ -67,21 +67,22 @@ def reduced(g: Any, eta: Any, mass: float, curvature: float, out: Any) -> None:
 # --- a square ---
 
 
-@compiled_fast
-def violations(G: Any, eta: Any, out: Any) -> None:
-    """out_i = psi_i = max_r G_ir - min_{r: eta_ir > 0} G_ir; negative where all eta are 0."""
-    k, n = G.shape
-    huge = G.dtype.type(HUGE)
-    for start in range(0, n, 1024):
-        width = min(1024, n - start)
-        top, low = np.full(width, -huge), np.full(width, huge)
-        for r in range(k):
-            g, e = G[r, start : start + width], eta[r, start : start + width]
-            for p in range(width):
-                top[p] = max(top[p], g[p])
-                low[p] = min(low[p], g[p] if e[p] > 0.0 else huge)
-        for p in range(width):
-            out[start + p] = top[p] - low[p]
+@lean
+def violations(G: Any, eta: Any, out: Any, least: Any) -> None:
+    """out_i = psi_i = max_r G_ir - min_{r: eta_ir > 0} G_ir; negative where all eta are 0.
+
+    ``least`` is memory for the minimum.
+    """
+    n = out.shape[0]
+    for i in range(n):
+        out[i] = -HUGE
+        least[i] = HUGE
+    for r in range(G.shape[0]):
+        for p in range(n):
+            out[p] = larger(out[p], G[r, p])
+            least[p] = smaller(least[p], G[r, p] + HUGE * (eta[r, p] <= 0.0))
+    for q in range(n):
+        out[q] -= least[q]
 
 
 @compiled
@@ -101,27 +102,7 @@ def add_multiple(out: Any, a: Any, x: Any, c: Any) -> None:
         out[p] += a * x[p] + c
 
 
-@compiled
-def worst_pair(G: Any, eta: Any, psi: Any) -> Any:
-    """Return the largest violation, and of its sample the classes of the largest G and the least.
-
-    Violations as in :func:`violations`, which writes them; the least G is among the positive eta.
-    """
-    violations(G, eta, psi)
-    p, a, b = 0, 0, 0
-    for q in range(psi.shape[0]):
-        if psi[q] > psi[p]:
-            p = q
-    low = HUGE
-    for r in range(G.shape[0]):
-        if G[r, p] > G[a, p]:
-            a = r
-        if eta[r, p] > 0.0 and G[r, p] < low:
-            b, low = r, G[r, p]
-    return psi[p], a, b
-
-
-@compiled
+@lean
 def descend(
     matrix: Any,
     diagonal: Any,
@@ -131,6 +112,7 @@ def descend(
     shift: float,
     tol: float,
     max_iter: int,
+    memory: Any,
 ) -> int:
     """Solve the dual on a square of kernel values, two classes and two samples at a time.
 
@@ -143,32 +125,46 @@ def descend(
     a whole, which the next one undoes. The classes are those of the sample that violates most; they
     are left at ``PART`` of that violation. Stops when the largest violation is at most ``tol``.
     ``shift`` is added to every kernel value but ``diagonal``, which has it. ``G`` and ``eta``
-    (n_classes, n) are changed in place; returns the number of steps.
+    (n_classes, n) are changed in place, ``memory`` is (8, n); returns the number of steps.
     """
     n = G.shape[1]
-    psi, memory = np.empty(n), np.empty((7, n))
     g, s, lo, hi = memory[0], memory[1], memory[2], memory[3]
+    psi, up, down, gain = memory[4], memory[5], memory[6], memory[7]
     steps = 0
     while steps < max_iter:
-        largest, a, b = worst_pair(G, eta, psi)
+        violations(G, eta, psi, g)
+        worst = 0
+        for i in range(n):
+            if psi[i] > psi[worst]:
+                worst = i
+        largest = psi[worst]
         if largest <= tol:
             return steps
-        for i in range(n):
-            g[i] = 0.5 * beta * (G[b, i] - G[a, i])
-            s[i] = 0.0
-            lo[i] = -eta[a, i]
-            hi[i] = eta[b, i]
-        enough, most = 0.5 * beta * max(0.5 * tol, PART * largest), min(n, max_iter - steps)
-        arrays = memory[4], memory[5], memory[6]
-        made = pairs(matrix, diagonal, g, s, lo, hi, n, shift, False, enough, most, *arrays)
+        a = 0
+        b = 0
+        low = HUGE
+        for r in range(G.shape[0]):
+            if G[r, worst] > G[a, worst]:
+                a = r
+            if eta[r, worst] > 0.0 and G[r, worst] < low:
+                b = r
+                low = G[r, worst]
+        for p in range(n):
+            g[p] = 0.5 * beta * (G[b, p] - G[a, p])
+            s[p] = 0.0
+            lo[p] = -eta[a, p]
+            hi[p] = eta[b, p]
+        enough = 0.5 * beta * larger(0.5 * tol, PART * largest)
+        most = min(n, max_iter - steps)
+        made = pairs(matrix, diagonal, g, s, lo, hi, n, shift, False, enough, most, up, down, gain)
         if made == 0:
             return steps
-        for i in range(n):
-            change = g[i] / beta - 0.5 * (G[b, i] - G[a, i])  # K delta / beta
-            G[a, i] -= change
-            G[b, i] += change
-            eta[a, i] += s[i]
-            eta[b, i] -= s[i]
+        for q in range(n):
+            change = g[q] / beta - 0.5 * (G[b, q] - G[a, q])  # K delta / beta
+            G[a, q] -= change
+            G[b, q] += change
+            eta[a, q] += s[q]
+            eta[b, q] -= s[q]
         steps += made
     return steps
 

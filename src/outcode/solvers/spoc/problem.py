@@ -42,8 +42,8 @@ class Problem:
 
     def psi(self) -> Array:
         """Return the violation of every sample."""
-        out = np.empty(self.G.shape[1])
-        violations(self.G, self.eta, out)
+        out, least = np.empty((2, self.G.shape[1]))
+        violations(self.G, self.eta, out, least)
         return out
 
     def active(self, psi: Array, tol: float) -> Array:
@@ -59,7 +59,8 @@ class Problem:
     def descend(self, matrix: Array, diagonal: Array, tol: float, most: int) -> int:
         """Make at most some steps on a square of kernel values."""
         arrays = matrix, diagonal, self.G, self.eta
-        return int(descend(*arrays, self.beta, self.shift, tol, most))
+        memory = np.empty((8, self.G.shape[1]))
+        return int(descend(*arrays, self.beta, self.shift, tol, most, memory))
 
     def merge(self, part: Problem, index: Array) -> Array:
         """Take over the eta of some samples; return how tau / beta changes."""
