@@ -424,7 +424,7 @@ def test_columns_and_rows_are_chosen(tmp_path):
     assert datasets.read(path, drop=["x"]).table.names == ("k",)
     part = datasets.read(path, sample=20)
     assert sorted(np.unique(part.y, return_counts=True)[1].tolist()) == [6, 7, 7]
-    assert "A sample of 20 of 60 rows is used." in part.about
+    assert "A sample of 20 of 60 rows, each class as frequent as in all." in part.about
     assert part.hash == datasets.read(path, sample=20).hash
     with pytest.raises(TypeError, match="Unknown option 'colour'"):
         datasets.read(path, colour=1)

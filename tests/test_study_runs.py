@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from outcode import study
+from outcode import datasets, study
 from outcode.app.study import Method, Store, estimate, from_arrays, pool, run, store
 from test_study import Probe, lasting, plain, probe, results
 
@@ -516,11 +516,11 @@ def test_scripts_without_a_main_guard_and_their_own_classes_work(tmp_path):
 
 def test_a_sample_has_the_rows_asked_for_in_the_same_shares():
     data = from_arrays("toy", np.arange(1000.0)[:, None], np.repeat(["a", "b", "c"], [790, 208, 2]))
-    less = study.sampled(data, 100, 0)
+    less = datasets.sampled(data, 100, 0)
     assert np.unique(less.y, return_counts=True)[1].tolist() == [78, 20, 2]
     assert less.hash != data.hash
-    assert study.sampled(data, 100, 0).hash == less.hash != study.sampled(data, 100, 1).hash
-    assert study.sampled(data, 2000, 0) is data
+    assert datasets.sampled(data, 100, 0).hash == less.hash != datasets.sampled(data, 100, 1).hash
+    assert datasets.sampled(data, 2000, 0) is data
 
 
 def slow_and_quick():

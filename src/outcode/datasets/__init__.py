@@ -15,7 +15,7 @@ from outcode.datasets.named import load, names
 from outcode.datasets.reading import read, read_unlabelled
 from outcode.datasets.sources import Limits
 from outcode.datasets.table import DataError, Dataset, Finding, Table
-from outcode.datasets.targets import as_labels
+from outcode.datasets.targets import as_labels, sampled
 
 __all__ = [
     "DataError",
@@ -31,4 +31,5 @@ __all__ = [
     "names",
     "read",
     "read_unlabelled",
+    "sampled",
 ]

@@ -106,20 +106,39 @@ def _bin_names(cuts: list[float]) -> list[str]:
     return [f"{i + 1:0{width}d}: {name}" for i, name in enumerate(named)]
 
 
-def sampled(data: Dataset, size: int) -> Dataset:
-    """Return a data set of so many rows, each class by its share, in the order of the file."""
-    n_rows = len(data.y)
-    if size >= n_rows:
+def sampled(data: Dataset, n_rows: int, seed: int = 0) -> Dataset:
+    """Return a data set with so many rows, each class as frequent as in all of them.
+
+    A class keeps two rows at least, so that there may be more.
+    """
+    if n_rows >= len(data.y):
         return data
-    order = np.random.RandomState(0).permutation(n_rows)
-    labels, counts = np.unique(data.y, return_inverse=True, return_counts=True)[1:]
-    rank = np.empty(n_rows)
-    for label, count in enumerate(counts.tolist()):
-        own = order[labels[order] == label]
-        rank[own] = (np.arange(count) + 0.5) / count  # spread evenly over 0 to 1
-    rows = np.sort(np.argsort(rank, kind="stable")[:size])
-    about = (*data.about, f"A sample of {size} of {n_rows} rows is used.")
+    labels = np.unique(data.y, return_inverse=True)[1]
+    rng, quota = np.random.RandomState(seed), _quota(np.bincount(labels), n_rows)
+    order = rng.permutation(len(labels))
+    taken = [order[labels[order] == q][:n] for q, n in enumerate(quota)]
+    rows = np.sort(np.concatenate(taken))
+    told = f"A sample of {len(rows):,} of {len(data.y):,} rows, each class as frequent as in all."
     return replace(
-        data, table=data.table.take(rows), y=data.y[rows], hash="", about=about,
+        data,
+        table=data.table.take(rows),
+        y=data.y[rows],
         split=None if data.split is None else data.split[rows],
-    )  # fmt: skip
+        hash="",  # of what is taken
+        about=(*data.about, told),
+    )
+
+
+def _quota(counts: Array, n: int) -> list[int]:
+    """Return how many rows of each class make n in the same shares, two at least where it has them.
+
+    >>> _quota(np.array([80, 19, 1]), 10)
+    [7, 2, 1]
+    """
+    exact = counts * n / counts.sum()
+    quota = np.maximum(np.floor(exact).astype(int), np.minimum(counts, 2))
+    for q in np.argsort(-(exact - quota), kind="stable"):
+        quota[q] += (quota.sum() < n) and (quota[q] < counts[q])
+    while quota.sum() > n and quota.max() > 2:
+        quota[quota.argmax()] -= 1
+    return quota.tolist()

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from outcode import datasets
-from outcode.app import study
 from outcode.app.terminal import printable, say
 
 #: How the name of a report may end.
@@ -30,11 +29,11 @@ def dataset(source: str, **choices: Any) -> datasets.Dataset:
     """Read a file, or a data set by name, and say what was seen."""
     folder, sample = choices.pop("data_dir"), choices.pop("sample", None)
     seed = choices.pop("seed", 0)
-    if source == "-" or Path(source).exists() or Path(source).suffix:
+    if source == "-" or Path(source).exists() or Path(source).suffix or os.sep in source:
         data = datasets.read(source, **choices)
     else:
         data = datasets.load(source, folder)
-    data = data if sample is None else study.sampled(data, sample, seed)
+    data = data if sample is None else datasets.sampled(data, sample, seed)
     n_classes = len(np.unique(data.y))
     say(f"{printable(data.name)}: {len(data.y)} rows, {n_classes} classes ({data.source})")
     for line in (*data.about, *(f"{f.code} {f.message}" for f in data.findings)):

@@ -5,7 +5,7 @@
 - :class:`Store` keeps one record per finished cell; :func:`dry_run` says what a study would take.
 """
 
-from outcode.app.study.budget import FEW_ROWS, affordable, left_out, run_in_time, sampled
+from outcode.app.study.budget import FEW_ROWS, affordable, left_out, run_in_time
 from outcode.app.study.estimate import Estimate, MethodEstimate, dry_run
 from outcode.app.study.fitted import facts, seeded
 from outcode.app.study.methods import (
@@ -50,6 +50,5 @@ __all__ = [
     "preset",
     "run",
     "run_in_time",
-    "sampled",
     "seeded",
 ]

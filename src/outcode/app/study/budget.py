@@ -14,14 +14,12 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-import numpy as np
-
-from outcode._checks import Array
 from outcode.app.study.methods import DEFAULT
 from outcode.app.study.plan import Cell, Study
 from outcode.app.study.progress import Outcome
 from outcode.app.study.running import OnRecord, run
 from outcode.app.study.store import Store
+from outcode.datasets import sampled
 from outcode.parallel import n_threads
 from outcode.words import count, listing
 
@@ -188,44 +186,6 @@ def left_out(whole: Study, final: Study, rows: dict[str, int]) -> list[str]:
     if gone:
         told.append(f"{listing(gone, 12)} took too long")
     return told
-
-
-def sampled(data: Any, n_rows: int, seed: int) -> Any:
-    """Return a data set with so many rows, each class as frequent as in all of them.
-
-    A class keeps two rows at least, so that there may be more.
-    """
-    if n_rows >= len(data.y):
-        return data
-    labels = np.unique(data.y, return_inverse=True)[1]
-    rng, quota = np.random.RandomState(seed), _quota(np.bincount(labels), n_rows)
-    order = rng.permutation(len(labels))
-    taken = [order[labels[order] == q][:n] for q, n in enumerate(quota)]
-    rows = np.sort(np.concatenate(taken))
-    told = f"A sample of {len(rows):,} of {len(data.y):,} rows, each class as frequent as in all."
-    return replace(
-        data,
-        table=data.table.take(rows),
-        y=data.y[rows],
-        split=None if data.split is None else data.split[rows],
-        hash="",  # of what is taken
-        about=(*data.about, told),
-    )
-
-
-def _quota(counts: Array, n: int) -> list[int]:
-    """Return how many rows of each class make n in the same shares, two at least where it has them.
-
-    >>> _quota(np.array([80, 19, 1]), 10)
-    [7, 2, 1]
-    """
-    exact = counts * n / counts.sum()
-    quota = np.maximum(np.floor(exact).astype(int), np.minimum(counts, 2))
-    for q in np.argsort(-(exact - quota), kind="stable"):
-        quota[q] += (quota.sum() < n) and (quota[q] < counts[q])
-    while quota.sum() > n and quota.max() > 2:
-        quota[quota.argmax()] -= 1
-    return quota.tolist()
 
 
 def affordable(
