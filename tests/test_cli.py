@@ -262,7 +262,7 @@ def test_silence_is_broken_while_work_goes_on(capsys, monkeypatch):
     monkeypatch.setattr(terminal, "SILENCE", 0.1)
     with terminal.Heartbeat():
         time.sleep(1.3)
-    assert "still at work" in capsys.readouterr().err
+    assert "still running" in capsys.readouterr().err
 
 
 def test_hostile_labels_come_out_harmless(capsys, tmp_path, monkeypatch):
@@ -429,7 +429,7 @@ def test_code_shows_and_diagnoses(capsys, flowers, tmp_path):
         matrix.write_text(wrong)
         code, _, said = inside(capsys, "code", matrix)
         assert code == 3
-        assert "mine.csv is no code" in said
+        assert "mine.csv is not a code" in said
     code, _, said = inside(capsys, "code", tmp_path / "none.csv")
     assert code == 3
     assert "No such file" in said

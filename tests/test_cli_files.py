@@ -65,8 +65,8 @@ def test_fit_and_predict_on_files_as_they_are(run, tmp_path):
     new.to_json(tmp_path / "new.json", orient="records")
     code, out, said = run("predict", "m.oc", "new.json")
     assert (code, len(out.splitlines())) == (0, 91)
-    assert "Columns the model does not look at: more." in said
-    assert "Values of stadt that no training row had: Bonn." in said
+    assert "Columns that the model does not use: more." in said
+    assert "Values of stadt not seen in training: Bonn." in said
     code, again, said = run("predict", "m.oc", "-", "-t", "kind", given=german(rows()))
     assert code == 0
     assert len(again.splitlines()) == 91

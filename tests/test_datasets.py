@@ -311,7 +311,7 @@ def test_a_few_words_among_numbers_are_missing(tmp_path):
     found = findings(data)["OD014"]
     assert found.columns == ("x",)
     assert found.message == (
-        "x: 1 cell is no number and taken as missing, the first in row 8: 'high'."
+        "x: 1 cell is not a number and taken as missing, the first in row 8: 'high'."
     )
     kept = datasets.read(tmp_path / "d.csv", types={"x": "category"})
     assert kept.table.kinds == ("nominal", "numeric")

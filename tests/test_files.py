@@ -414,7 +414,7 @@ def test_types_are_imposed(tmp_path):
     with pytest.raises(DataError, match=r"d.csv, row 1, column 'x': '0.000' is no date"):
         datasets.read(path, types={"x": "date"})
     words = path.read_text().replace("\n0,", "\nnone at all,")
-    with pytest.raises(DataError, match=r"row 1, column 'zip': 'none at all' is no number"):
+    with pytest.raises(DataError, match=r"row 1, column 'zip': 'none at all' is not a number"):
         datasets.read(write(tmp_path, "d.csv", words), types={"zip": "number"})
 
 

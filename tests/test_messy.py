@@ -107,7 +107,7 @@ def test_words_that_were_missing_in_training_are_missing_in_new_rows(tmp_path):
     path = write(tmp_path, "d.csv", table.to_csv(index=False))
     data = datasets.read(path, "class")
     encoder = TableEncoder().fit(data.table)
-    with pytest.warns(UserWarning, match=r"1 of 60 cells are no numbers and taken as missing"):
+    with pytest.warns(UserWarning, match=r"1 of 60 cells are not numbers and taken as missing"):
         new = encoder.transform(datasets.read_unlabelled(path))
     np.testing.assert_allclose(new, encoder.transform(data.table))
 

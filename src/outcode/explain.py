@@ -105,7 +105,7 @@ class Explanation:
         if len(self.support):
             rows = zip(self.support[:NAMED], self.pull[:NAMED], strict=True)
             lines.append(
-                "Support rows that pulled most: "
+                "Most influential support vectors: "
                 + ", ".join(f"{row} ({pull:+.3g})" for row, pull in rows)
                 + "."
             )
@@ -141,7 +141,7 @@ class Explanation:
         if self.flipped is None:
             return "No flip of columns changes the decision."
         some = ", ".join(str(s) for s in self.flips)
-        return f"With column {some} turned around it would be {self.flipped}."
+        return f"With column {some} flipped, the prediction would be {self.flipped}."
 
 
 def explain(clf: Any, x: Any) -> Explanation:

@@ -17,7 +17,9 @@ from typing import Any
 try:
     import click
 except ImportError:
-    print('The command line needs more: pip install "outcode[app]".', file=sys.stderr)
+    print(
+        'The command line needs additional packages: pip install "outcode[app]".', file=sys.stderr
+    )
     sys.exit(2)
 
 from outcode import __version__
@@ -41,7 +43,9 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]  # not generic in old
         match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]?)(?:i?b)?", value.strip().lower(), re.A)
         unit = self.units.get(match[2]) if match else None
         if match is None or unit is None or not (self.zero or float(match[1])):
-            self.fail(f"{value!r} is no {self.name}: write it like {self.example}.", param, ctx)
+            self.fail(
+                f"{value!r} is not a valid {self.name}: write it like {self.example}.", param, ctx
+            )
         return float(match[1]) * unit
 
 
@@ -83,36 +87,47 @@ class Kind(click.ParamType):  # type: ignore[type-arg]  # not generic in older c
 
 TEXT = options(
     click.option("--delimiter", help="Delimiter of a text file; detected by default."),
-    click.option("--encoding", help="Of a text file, if the one found is wrong: cp1252, ..."),
-    click.option("--decimal", help="Decimal mark of numbers, if the one found is wrong: . or ,"),
-    click.option("--thousands", help="Mark between thousands, if the one found is wrong."),
-    click.option("--sheet", help="Sheet of a workbook: name or position; else the first."),
+    click.option("--encoding", help="Encoding of a text file, e.g. cp1252; detected by default."),
+    click.option("--decimal", help="Decimal mark of numbers, . or ,; detected by default."),
+    click.option("--thousands", help="Thousands separator of numbers; detected by default."),
+    click.option(
+        "--sheet", help="Sheet of a workbook, name or position; default: the first with rows."
+    ),
 )
 SCALE = click.option(
     "--scale",
     type=click.Choice(["standard", "unit", "none"]),
     default="standard",
     show_default=True,
-    help="Numeric columns: mean 0 and deviation 1, or from 0 to 1, on the training rows.",
+    help="Scaling of numeric columns, fitted on the training rows: mean 0 and standard deviation "
+    "1, the range 0 to 1, or none.",
 )
 DATA = options(
     click.option(
-        "--target", "-t", help="Column to predict: name or position; else by its name, or the last."
+        "--target",
+        "-t",
+        help="Column to predict, name or position; default: a column named class, target, ..., "
+        "or the last.",
     ),
     TEXT,
     click.option(
-        "--drop", multiple=True, metavar="COLUMN", help="Leave this column out; may be repeated."
+        "--drop", multiple=True, metavar="COLUMN", help="Column to ignore; may be repeated."
     ),
     click.option(
-        "--keep", multiple=True, metavar="COLUMN", help="Learn from this column; may be repeated."
+        "--keep",
+        multiple=True,
+        metavar="COLUMN",
+        help="Use only the columns given; may be repeated.",
     ),
     click.option(
         "--types",
         multiple=True,
         type=Kind(),
-        help="Kind of a column: number, category, date or text; may be repeated.",
+        help="Type of a column: number, category, date or text; may be repeated.",
     ),
-    click.option("--sample", type=click.IntRange(10), help="Use this many rows, drawn at random."),
+    click.option(
+        "--sample", type=click.IntRange(10), help="Use a random sample of this many rows."
+    ),
     click.option(
         "--bins", type=click.IntRange(2), help="Cut a numeric target into this many classes."
     ),
@@ -120,7 +135,7 @@ DATA = options(
         "--data-dir",
         type=click.Path(exists=True, file_okay=False),
         envvar="OUTCODE_DATA",
-        help="Folder of named data sets (datasets.json); also OUTCODE_DATA.",
+        help="Folder of named data sets with a datasets.json; default: $OUTCODE_DATA.",
     ),
 )
 REPORT = click.option(
@@ -129,25 +144,31 @@ REPORT = click.option(
     type=click.Path(dir_okay=False),
     default="report.html",
     show_default=True,
-    help="The report: .html, .md, .json or .csv.",
+    help="Report file: .html, .md, .json or .csv.",
 )
 PRESET = click.option(
     "--preset",
     type=click.Choice(["quick", "standard", "full"]),
     default="quick",
     show_default=True,
-    help="Which methods, where none is named, and how much each searches.",
+    help="Set of methods if --methods is not given, and size of the hyper-parameter grids.",
 )
 RUNNING = options(
     click.option(
         "--n-jobs",
         "-j",
         type=int,
-        help="Number of worker processes; all cores by default, 0 runs in this process.",
+        help="Number of worker processes; default: all cores; 0 runs in this process.",
     ),
     click.option("--time-limit", type=DURATION, help="Stop the study after this time, e.g. 10m."),
-    click.option("--cell-timeout", type=DURATION, help="Give up a run after this time, e.g. 60s."),
-    click.option("--memory-limit", type=BYTES, help="Give up a run above this size, e.g. 4GB."),
+    click.option(
+        "--cell-timeout", type=DURATION, help="Stop a single run after this time, e.g. 60s."
+    ),
+    click.option(
+        "--memory-limit",
+        type=BYTES,
+        help="Stop a single run that uses more memory than this, e.g. 4GB.",
+    ),
 )
 
 
@@ -157,7 +178,7 @@ RUNNING = options(
 )
 @click.version_option(__version__, message="outcode %(version)s")
 def cli() -> None:
-    """Learn many classes with binary machines: compare, fit, predict."""
+    """Multiclass classification with output codes: compare methods, fit, predict."""
 
 
 @cli.command()
@@ -167,7 +188,8 @@ def cli() -> None:
     "--methods",
     "-m",
     metavar="NAMES",
-    help="Comma-separated, e.g. ovo+likelihood,bch+llw+ls,spoc; `outcode code` lists the parts.",
+    help="Methods to compare, comma-separated, e.g. ovo+likelihood,bch+llw+ls,spoc; `outcode code` "
+    "lists the parts of a name.",
 )
 @PRESET
 @click.option(
@@ -189,7 +211,7 @@ def cli() -> None:
     type=BUDGET,
     default="120s",
     show_default=True,
-    help="Answer within this time: rows, folds and methods are chosen to fit; 0 runs everything.",
+    help="Time budget; rows, folds and methods are reduced to fit it. 0 means no limit.",
 )
 @SEED
 @SCALE
@@ -198,35 +220,38 @@ def cli() -> None:
 @click.option(
     "--store",
     type=click.Path(dir_okay=False),
-    help="File of finished runs; else the report's name with .db.",
+    help="Database of finished runs; default: the report's name with .db.",
 )
-@click.option("--dry-run", is_flag=True, help="Say how many runs, how long, how much memory.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only estimate the number of runs, the time and the memory."
+)
 @click.pass_obj
 def compare(run: tuple[str, float], /, **choices: Any) -> int:
-    """Compare reductions on your data and write a report.
+    """Compare methods on your data and write a report.
 
-    FILE is csv, tsv, JSON, a workbook, Parquet, Feather, ARFF or libsvm, also packed (gz, bz2, xz,
-    zst, zip), or - for standard input; NAME one of the known data sets. Without either,
-    scikit-learn's digits. Interrupted, the same command goes on where it stopped.
+    FILE is CSV, TSV, JSON, Excel, Parquet, Feather, ARFF or LIBSVM, optionally compressed (gz, bz2,
+    xz, zst, zip), or - for standard input. NAME is a known data set. The default is scikit-learn's
+    digits. If a run is interrupted, the same command continues it.
     """
     from outcode.app import commands
 
     return commands.compare(*run, **choices)
 
 
-@cli.command(short_help="Fit one method on a file or folder and keep the model.")
+@cli.command(short_help="Train one method on a file or folder and save the model.")
 @click.argument("source", metavar="FILE|FOLDER|PATTERN|NAME")
 @DATA
 @click.option(
     "--landmarks",
     type=click.IntRange(1),
-    help="Kernel machine on so many rows as landmarks: for more rows than an exact machine takes.",
+    help="Train a landmark (Nystrom) machine with this many landmarks; for large data.",
 )
 @click.option("--dask", metavar="ADDRESS", help="Train on the workers of this scheduler: tcp://...")
 @click.option(
     "--method",
     "-m",
-    help="As in `compare`, which names the one to take; `outcode code` lists the parts.",
+    help="Method to train, e.g. ovo+likelihood; default: the tuned classifier. `outcode code` "
+    "lists the parts of a name.",
 )
 @PRESET
 @click.option(
@@ -234,22 +259,24 @@ def compare(run: tuple[str, float], /, **choices: Any) -> int:
     type=click.IntRange(0),
     default=5,
     show_default=True,
-    help="Folds of the cross-validated error that is printed; 0 for none.",
+    help="Number of folds of the cross-validated error that is printed; 0 skips it.",
 )
-@click.option("--store", help="File of finished runs, where `compare` measured the same method.")
+@click.option(
+    "--store", help="Database of finished runs written by `compare`; its results are reused."
+)
 @SEED
 @SCALE
-@click.option("--n-jobs", "-j", type=int, help="Threads; all cores by default.")
+@click.option("--n-jobs", "-j", type=int, help="Number of threads; all cores by default.")
 @click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False),
     default="model.oc",
     show_default=True,
-    help="The model file.",
+    help="Model file.",
 )
 def fit(**choices: Any) -> int:
-    """Fit one method on a whole file and keep the model, preprocessing included.
+    """Train one method on all rows of a file and save the model with its preprocessing.
 
     A FOLDER or a quoted PATTERN ("rows/*.parquet") of files with the same columns, and a file of
     more than 256 MB, are read block by block: a machine on landmarks is trained on all rows.
@@ -267,13 +294,18 @@ def fit(**choices: Any) -> int:
 @click.option("--proba", is_flag=True, help="Add a column of probabilities for each class.")
 @click.option(
     "--set", "coverage", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",
-    help="Add the classes a row may have: a set that holds the true one this often, e.g. 0.9.",
+    help="Add a set of classes that contains the true one with this probability, e.g. 0.9.",
 )  # fmt: skip
-@click.option("--explain", is_flag=True, help="Add why each row has its class.")
-@click.option("--target", "-t", help="Column of true classes: say how many are right.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="A csv file; else printed.")
+@click.option("--explain", is_flag=True, help="Add an explanation of each prediction.")
+@click.option("--target", "-t", help="Column with the true classes; prints the error.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    help="CSV file to write; default: standard output.",
+)
 def predict(**choices: Any) -> int:
-    """Predict the rows of FILE, as raw as they were for `fit`, with a saved MODEL.
+    """Predict the rows of FILE, a raw table like the one used for `fit`, with a saved MODEL.
 
     A FOLDER, a quoted PATTERN and a large file are read block by block, and predictions are
     written as they are made.
@@ -302,48 +334,57 @@ def export(**choices: Any) -> int:
 @click.argument("store", type=click.Path(exists=True, dir_okay=False))
 @REPORT
 def report(**choices: Any) -> int:
-    """Write the report of a STORE of finished runs again."""
+    """Write the report of a STORE, the database of finished runs."""
     from outcode.app import commands
 
     return commands.report(**choices)
 
 
-@cli.command(short_help="Repeat a paper's experiments, or list the papers.")
+@cli.command(short_help="Reproduce the experiments of a paper, or list the papers.")
 @click.argument("paper", required=False)
-@click.option("--quick", is_flag=True, help="A small version, minutes at most.")
+@click.option("--quick", is_flag=True, help="A reduced version that takes a few minutes at most.")
 @click.option(
     "--data-dir", type=click.Path(exists=True, file_okay=False), envvar="OUTCODE_DATA",
-    help="Folder of the papers' data sets; also OUTCODE_DATA.",
+    help="Folder of the papers' data sets; default: $OUTCODE_DATA.",
 )  # fmt: skip
-@click.option("--n-jobs", "-j", type=int, help="Worker processes; all cores by default.")
-@click.option("--store", type=click.Path(dir_okay=False), help="File of finished runs.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="A .md file; else printed.")
+@click.option("--n-jobs", "-j", type=int, help="Number of worker processes; default: all cores.")
+@click.option(
+    "--store",
+    type=click.Path(dir_okay=False),
+    help="Database of finished runs; an interrupted run continues from it.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    help="Markdown file to write; default: standard output.",
+)
 def reproduce(**choices: Any) -> int:
-    """Repeat a PAPER's experiments, its figures beside ours; without PAPER, list them."""
+    """Reproduce the experiments of PAPER, its numbers next to ours; by default, list the papers."""
     from outcode.app import commands
 
     return commands.reproduce(**choices)
 
 
-@cli.command(short_help="Show a code matrix and say what it is worth.")
+@cli.command(short_help="Show a code matrix and its diagnosis.")
 @click.argument("code", metavar="[NAME|FILE]", required=False)
 @click.option("--classes", "-k", type=click.IntRange(2, 1000), help="Number of classes.")
-@click.option("--data", metavar="FILE|NAME", help="Rows for a code learned from data.")
+@click.option("--data", metavar="FILE|NAME", help="Data set for a code that is learned from data.")
 @DATA
 @SEED
 def code(**choices: Any) -> int:
-    """Show a code matrix (a NAME, or a csv FILE of +1, -1, 0) and say what it is worth.
+    """Show a code matrix (a NAME, or a CSV FILE of +1, -1, 0) and its diagnosis.
 
-    Without either, list what the name of a method is made of: codes, decoders and machines.
+    Without an argument, list the codes, decoders and machines that make up the name of a method.
     """
     from outcode.app import commands
 
     return commands.code(**choices)
 
 
-@cli.command(short_help="Say what is installed and compiled.")
+@cli.command(short_help="Show versions, threads, memory and compiled code.")
 def doctor() -> int:
-    """Say what is installed, how many threads, how much memory, what is compiled."""
+    """Show installed versions, number of threads, free memory and compiled code."""
     from outcode.app import commands
 
     return commands.doctor()
@@ -403,5 +444,5 @@ def _explain(error: Exception) -> int:
         err=True,
     )
     if code == 1:
-        click.echo("This is a fault of the program; --debug shows where.", err=True)
+        click.echo("This is a bug in outcode. Add --debug to see the traceback.", err=True)
     return code

@@ -40,7 +40,7 @@ class Heartbeat:
     def _beat(self) -> None:
         while not self.over.wait(0.5):
             if time.monotonic() - _said[0] > SILENCE:
-                say(f"... still at work after {duration(time.monotonic() - self.begin)}")
+                say(f"... still running after {duration(time.monotonic() - self.begin)}")
 
 
 def say(*lines: str) -> None:

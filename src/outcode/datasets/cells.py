@@ -47,7 +47,7 @@ def floats(cells: Sequence[Any]) -> Array | None:
         values = [np.nan if is_missing(cell) else float(cell) for cell in cells]
     except ValueError:
         return None
-    # float() also reads 1_000 and digits of other scripts, which are no numbers here
+    # float() also reads 1_000 and digits of other scripts, which are not numbers here
     joined = "".join(filter(None, cells))
     return np.array(values) if "_" not in joined and joined.isascii() else None
 

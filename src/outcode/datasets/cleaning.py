@@ -94,7 +94,7 @@ def check_classes(y: Array, raw: Raw, table: Table, limits: Limits) -> None:
     counts = Counter(y.tolist())
     fault, way_out = "", ""
     if len(counts) == 1:
-        fault = f"has one class, {str(y[0])!r}: there is nothing to tell apart."
+        fault = f"has one class, {str(y[0])!r}: a classifier needs at least two."
     elif looks_continuous(list(counts), len(y)):
         fault = (
             f"looks like a quantity ({len(counts)} different numbers in {len(y)} rows, such as "

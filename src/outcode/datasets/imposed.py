@@ -38,7 +38,7 @@ def _without_words(cells: list[Any], name: str, source: str, style: str) -> Arra
     values = _marked(kept, style)
     if values is not None:
         warnings.warn(
-            f"{prefix(source)}column {name!r}: {len(words)} of {len(cells)} cells are no numbers "
+            f"{prefix(source)}column {name!r}: {len(words)} of {len(cells)} cells are not numbers "
             f"and taken as missing, the first in row {words[0] + 1}: {cells[words[0]][:40]!r}.",
             stacklevel=2,
         )

@@ -214,7 +214,7 @@ def _without_strays(texts: Any) -> tuple[Any, Finding | None]:
     if len(values) <= 20 or words > STRAY * len(texts):
         return texts, None
     row = pc.index(fits, False).as_py()
-    cells = "1 cell is no number" if words == 1 else f"{words} cells are no numbers"
+    cells = "1 cell is not a number" if words == 1 else f"{words} cells are not numbers"
     message = (
         f"{cells} and taken as missing, the first in row {row + 1}: {texts[row].as_py()[:40]!r}."
     )
@@ -245,7 +245,7 @@ def _misfit(name: str, texts: Any, kind: str, context: Context) -> DataError:
         if marks.numbers(one, decimal)[0] is None if kind == "numeric" else not marks.dates([cell]):
             what = "number" if kind == "numeric" else "date"
             return DataError(
-                f"{context.source}, row {row + 1}, column {name!r}: {cell[:40]!r} is no {what}, as "
+                f"{context.source}, row {row + 1}, column {name!r}: {cell[:40]!r} is not a {what}, as "
                 "the column's type asks. Correct the cell, or leave the type out."
             )
     return DataError(

@@ -124,7 +124,7 @@ def _from_openml(name: str, known: list[str]) -> Dataset:
         ) from None
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{unknown(name, tuple(known), 'data set')} It could not be had from OpenML either "
+            f"{unknown(name, tuple(known), 'data set')} Nor could it be downloaded from OpenML "
             f"({type(error).__name__}: {error}): check the name and the network, or give a file, "
             "or a folder of data sets by data_dir or OUTCODE_DATA."
         ) from None

@@ -134,7 +134,7 @@ def _guess(start: bytes) -> str:
     if not start:
         return ": the file is empty"
     if start[:1] == b"\x80":
-        return ": it looks like a pickle, which is never read because it could run anything"
+        return ": it looks like a pickle, which is never read because it could run any code"
     return ": it does not begin like one"
 
 
@@ -165,7 +165,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _check_sum(raw: bytes, stop: int, name: str) -> None:

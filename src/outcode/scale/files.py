@@ -195,7 +195,7 @@ def _numbers(columns: dict[str, Array], names: tuple[str, ...], block: Block) ->
         except (TypeError, ValueError):
             row, value = _no_number(columns[name])
             raise block.error(
-                f"column {name!r} holds {value!r}, which is no number.", row
+                f"column {name!r} holds {value!r}, which is not a number.", row
             ) from None
     return X
 

@@ -86,7 +86,7 @@ def complete(values: Array, names: Sequence[str]) -> tuple[Array, list[str], lis
 
 
 def numbers(errors: Any, unit: str) -> Array:
-    """Return the values as float64, or an error if one is no number or infinite."""
+    """Return the values as float64, or an error if one is not a number or infinite."""
     try:
         values = np.asarray(errors, dtype=np.float64)
     except (TypeError, ValueError) as reason:

@@ -80,7 +80,7 @@ def fit_blocks(
     clf = classifier(method, landmarks, len(np.unique(sample.data.y)), choices)
     work = Path(f"{output}.work")
     rows = Tables(parts, sample.names, sample.target, encoder, spread=dask is not None)
-    say(f"Work is kept in {work}; if this stops, the same command goes on from there.")
+    say(f"Work is kept in {work}; if this stops, the same command continues from there.")
     with warnings_said(), terminal.Heartbeat(), _connected(dask):
         clf.fit(rows if dask else Stored(rows, work / "rows"), checkpoint=work)
     persistence.save(Pipeline([("encoder", encoder), ("classifier", clf)]), output)

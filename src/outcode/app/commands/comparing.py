@@ -224,7 +224,9 @@ def follow(
     methods, sets = len(plan.methods), len(plan.datasets)
     folds = f"{sets} data sets, {{}} folds of each" if sets > 1 else "{} folds"
     say(f"{len(cells)} runs: {methods} methods, {folds.format(len(cells) // (methods * sets))}")
-    say("Each method is warmed up on a toy first: compiling is in none of the times.")
+    say(
+        "Each method is fitted on a small data set first, so that times do not include compilation."
+    )
     if finished:
         say(f"{len(finished)} of them are finished already, from {store.path}.")
     store.given = described(plan)

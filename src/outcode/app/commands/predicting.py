@@ -109,10 +109,10 @@ class _Asked:
         """Yield what to say once all rows are predicted."""
         if self.unused:
             names = printable(", ".join(sorted(self.unused)), 200)
-            yield f"Columns the model does not look at: {names}."
+            yield f"Columns that the model does not use: {names}."
         for column, values in self.unseen.items():
             new = ", ".join([*values][:5]) + (", ..." if len(values) > 5 else "")
-            yield f"Values of {printable(column)} that no training row had: {printable(new, 200)}."
+            yield f"Values of {printable(column)} not seen in training: {printable(new, 200)}."
         if output:
             yield f"{self.rows} predictions: {output}"
         if self.truth:

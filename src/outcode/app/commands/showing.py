@@ -71,7 +71,7 @@ def _matrix(path: Path) -> Array:
         return dichotomies.as_code(np.loadtxt(lines, delimiter=",", ndmin=2) if lines else [])
     except ValueError as error:
         raise datasets.DataError(
-            f"{path} is no code: {error} A code file has a line per class, and in it a number +1, "
+            f"{path} is not a code: {error} A code file has one line per class with a number +1, "
             f"-1 or 0 per column, with commas between them."
         ) from None
 
@@ -117,5 +117,9 @@ def _compiled() -> str:
 
     folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(outcode.__file__).parent)
     count = len(list(folder.rglob("*.nbc")))
-    kept = f"{count} functions kept" if count else "nothing yet: the first fit compiles for a while"
+    kept = (
+        f"{count} functions kept"
+        if count
+        else "nothing yet; the first fit takes longer because it compiles"
+    )
     return kept if os.access(folder, os.W_OK) else f"{kept}; the folder cannot be written"

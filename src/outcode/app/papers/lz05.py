@@ -151,7 +151,7 @@ def mistakes(
 
 def table(results: Iterable[Result]) -> str:
     """Return Table I as Markdown: ours, the paper's in brackets, the difference."""
-    head = ["data", "kernel", *RULES, *REDUCTIONS, "mended / broken by SRM", "by DRM", "settings"]
+    head = ["data", "kernel", *RULES, *REDUCTIONS, "corrected / spoiled by SRM", "by DRM", "settings"]
     return markdown(head, [_table_row(result) for result in results])
 
 

@@ -219,7 +219,7 @@ def _code_shown(m: dict[str, Any]) -> list[Block]:
     ]
     if m["findings"]:
         items = tuple(Finding(f["code"], f["message"]) for f in m["findings"])
-        blocks.append(Findings("What the code doctor noticed", items))
+        blocks.append(Findings("Findings about the code", items))
     return blocks
 
 
@@ -265,6 +265,8 @@ def bit_blocks(data: dict[str, Any]) -> list[Block]:
             marked=h["correction"],
         )
         figures.append(Figure(svg, f"{h['dataset']}: {h['sentence']}"))
-    note = "A dashed line: so many wrong dichotomies the code corrects for certain. One that a \
+    note = (
+        "A dashed line: the number of wrong dichotomies that the code always corrects. One that a \
 class does not use cannot be wrong for its rows."
+    )
     return [side_by_side(figures, wide=True), Text((note,), "muted")]

@@ -199,7 +199,7 @@ class Pool:
             self.false_starts += not worker.ready
             if self.false_starts >= FALSE_STARTS:
                 raise RuntimeError(
-                    f"Worker processes do not start ({_cause(worker)}): what they say is above. "
+                    f"Worker processes do not start ({_cause(worker)}): their output is above. "
                     f"n_jobs=0 runs the study in this process."
                 )
             return
