@@ -41,7 +41,9 @@ def _command_line() -> None:
             [*row, f"c{label}"] for row, label in zip(data.data, data.target, strict=True)
         )
     _outcode("--help")
-    _outcode("compare", "wine.csv", "--target", "cultivar", "--preset", "quick", "--time", "20")
+    _outcode(
+        "compare", "wine.csv", "-t", "cultivar", "-m", "ova+hinge,ovo+likelihood", "--time", "0"
+    )
     assert "Leaderboard" in Path("report.html").read_text(encoding="utf-8")
     _outcode("predict", "iris.oc", "--help")
 

@@ -121,7 +121,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
         and Parquet files with ``y`` the name of the column of labels; Dask collections; a list of
         blocks ``(X, y)``, or a function that returns an iterator over them. The machine must be
         one that trains on blocks ("nystrom"). ``checkpoint`` is a folder in which the work on
-        files is kept, so that training goes on where it was interrupted.
+        files is kept, so that training continues where it was interrupted.
         """
         with unchanged_on_failure(self):
             if streaming.in_blocks(X):

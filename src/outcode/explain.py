@@ -46,8 +46,8 @@ class Explanation:
     held_out_accuracy : (n_dichotomies,) on held-out rows; NaN if there are none
     flips : columns, a smallest set, whose flip changes the decision; empty if none does
     flipped : the class predicted then, None if no flip changes the decision
-    support, pull : the support rows that pulled most and their pulls, positive towards the class
-        predicted; empty for a machine without support rows
+    support, pull : the most influential support rows and their influence, positive towards the
+        predicted class; empty for a machine without support rows
     """
 
     classes: Array
@@ -228,7 +228,7 @@ def column_accuracy(margins: Array, targets: Array) -> Array:
 
 
 def _pulling(rule: Any, rows: Any, pair: Array) -> tuple[Array, Array]:
-    """Return the support rows that pulled most towards the first of two classes, or away."""
+    """Return the most influential support rows for the first of two classes, or against it."""
     if not can(rule.machine, HasPulls):
         return np.arange(0), np.empty(0)
     support, added = rule.machine.pulls(rows)

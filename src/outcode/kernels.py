@@ -408,7 +408,7 @@ _thread = threading.local()
 
 
 def _scratch(n_rows: int, n_columns: int) -> Array:
-    """Return this thread's working memory: asking for it anew costs more than the work."""
+    """Return this thread's working memory: asking for it again costs more than the work."""
     size = n_rows * n_columns
     if size > 2**22:
         return np.empty((n_rows, n_columns))

@@ -388,7 +388,7 @@ def _is_csr(data: Array, indices: Array, indptr: Array, width: int) -> bool:
 class RowsKind:
     """Rows made ready for a kernel, or their places among the rows of a given kernel matrix.
 
-    Their lengths are kept: a sum of squares may round anew.
+    Their lengths are kept: a sum of squares may round again.
     """
 
     rows: str

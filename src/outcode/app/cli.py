@@ -280,7 +280,7 @@ def fit(**choices: Any) -> int:
 
     A FOLDER or a quoted PATTERN ("rows/*.parquet") of files with the same columns, and a file of
     more than 256 MB, are read block by block: a machine on landmarks is trained on all rows.
-    Interrupted, or stopped by a bad row, the same command goes on where it stopped.
+    Interrupted, or stopped by a bad row, the same command continues where it stopped.
     """
     from outcode.app import commands
 

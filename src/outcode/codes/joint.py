@@ -64,7 +64,7 @@ class JointCode(Code):
     until J stands still. *Discretisation.* sign(M), but 0 (class not used) where |M| < ``zero``:
     the class lies on both sides of that column. A column left with one sign or equal to another is
     replaced by one of the code before, and columns of the code before are added while two classes
-    are not opposed. *Machine step.* The machine is trained anew on the code. If J, with its
+    are not opposed. *Machine step.* The machine is trained again on the code. If J, with its
     margins, is not below the last one, the last code is kept and learning ends; it also ends when
     no column is new, or after ``max_iter`` turns.
 
@@ -77,7 +77,7 @@ class JointCode(Code):
     zero : float
         Relaxed entries below this in size become 0; ``zero=0`` keeps a code without zeros.
     max_iter : int
-        How often the machine is trained anew.
+        How often the machine is trained again.
     folds : int
         How many parts the rows are cut into for margins of unseen rows.
     machine : Machine or None

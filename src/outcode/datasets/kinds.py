@@ -245,8 +245,8 @@ def _misfit(name: str, texts: Any, kind: str, context: Context) -> DataError:
         if marks.numbers(one, decimal)[0] is None if kind == "numeric" else not marks.dates([cell]):
             what = "number" if kind == "numeric" else "date"
             return DataError(
-                f"{context.source}, row {row + 1}, column {name!r}: {cell[:40]!r} is not a {what}, as "
-                "the column's type asks. Correct the cell, or leave the type out."
+                f"{context.source}, row {row + 1}, column {name!r}: {cell[:40]!r} is not a {what}, "
+                "as the column's type asks. Correct the cell, or leave the type out."
             )
     return DataError(
         f"{context.source}: the dates of column {name!r} are not all written in the same way."

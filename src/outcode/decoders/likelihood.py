@@ -176,7 +176,7 @@ class Sigmoids(Decoder):
             first, second = np.nonzero(np.triu(together, 1))
             raise ValueError(
                 f"Classes {first[0]} and {second[0]} are opposed by no column of the code: no "
-                f"margin tells them apart, so they have no probabilities of their own. Give a "
+                f"margin separates them, so they have no probabilities of their own. Give a "
                 f"code with a column in which they have opposite signs."
             )
 

@@ -1,4 +1,4 @@
-"""Work kept on disk: a pass that was interrupted goes on where it stopped.
+"""Work kept on disk: a pass that was interrupted continues where it stopped.
 
 A pass is known by what it computes (a digest of its parameters); the blocks it has done are known
 by where they came from (a file, its time of change, a part of it). If one of those has changed, the

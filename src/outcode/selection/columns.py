@@ -165,7 +165,7 @@ class _Stitching:
         return found.error, float(short.sum())
 
     def rule(self, which: Array) -> Rule:
-        """Return the rule with setting ``which[s]`` in column s; its decoder is fitted anew."""
+        """Return the rule with setting ``which[s]`` in column s; its decoder is fitted again."""
         first, columns = self.rules[0], np.arange(len(which))
         stacked = {name: part[which, :, columns].T for name, part in self.parts.items()}
         machine = _Stitched(

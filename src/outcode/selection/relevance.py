@@ -36,10 +36,10 @@ class RelevanceSearch(_Search):
 
     From one gamma for all features on (the best of eleven), L-BFGS goes down the smoothed bound
     with the gradient of :func:`smooth_bound`. Then features leave, that of the smallest gamma
-    first, as long as the sum falls; after that L-BFGS goes on with those that are left. Features
+    first, as long as the sum falls; after that L-BFGS continues with those that are left. Features
     should be of like scale, for example standardised. Each step is a training that starts from the
     one before, and O(n_samples^2 (n_features + n_columns)) besides: for some thousand rows. What
-    the decoder learns from data is held as it is at the start, and learned anew in the refit.
+    the decoder learns from data is held as it is at the start, and learned again in the refit.
 
     [PPF04] section VI leaves it as future work: "to use the derived leave-one-out bound to perform
     feature selection".

@@ -259,7 +259,7 @@ def scored(gamma: float | None, C: float | None, scores: Sequence[float], starte
 
 @dataclass
 class Refits:
-    """Any classifier with ``kernel``, ``gamma`` and ``C``, fitted anew on each split."""
+    """Any classifier with ``kernel``, ``gamma`` and ``C``, fitted again on each split."""
 
     data: Data
     splits: Sequence[Split]

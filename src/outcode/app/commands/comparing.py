@@ -78,7 +78,7 @@ def _end(seconds: float, began: float) -> float:
 
 
 class _Kept:
-    """The report on the disk, written anew while the study runs."""
+    """The report on the disk, written again while the study runs."""
 
     #: Seconds between two reports.
     EVERY = 15.0

@@ -26,7 +26,7 @@ class Setting:
     ----------
     data_dir : folder of the data sets; None asks the environment variable OUTCODE_DATA
     quick : a small version
-    store : file of finished cells, so that an interrupted run goes on; None keeps nothing
+    store : file of finished cells, so that an interrupted run continues; None keeps nothing
     n_jobs : worker processes; None is all cores
     verbose : say what has been done
     """

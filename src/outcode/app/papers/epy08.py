@@ -5,8 +5,8 @@
 Ten folds; features to mean 0 and deviation 1 on the training rows; Gaussian kernel; sigma and C by
 the greedy search of section 5 with ten inner folds, both starting at 1. Of the paper's future work:
 "SBC-prior", a single SVM whose kernel weights are the class distribution. With ``--store`` an
-interrupted run goes on where it stopped; the whole table takes long, the quick version (five small
-sets, three inner folds) minutes.
+interrupted run continues where it stopped; the whole table takes long, the quick version (five
+small sets, three inner folds) minutes.
 """
 
 from __future__ import annotations

@@ -151,7 +151,15 @@ def mistakes(
 
 def table(results: Iterable[Result]) -> str:
     """Return Table I as Markdown: ours, the paper's in brackets, the difference."""
-    head = ["data", "kernel", *RULES, *REDUCTIONS, "corrected / spoiled by SRM", "by DRM", "settings"]
+    head = [
+        "data",
+        "kernel",
+        *RULES,
+        *REDUCTIONS,
+        "corrected / spoiled by SRM",
+        "by DRM",
+        "settings",
+    ]
     return markdown(head, [_table_row(result) for result in results])
 
 
@@ -186,8 +194,8 @@ def curve(result: Result) -> str:
 
 NOTES = """\
 Errors in percent of the test rows, the paper's in brackets, then the difference. Machines:
-one-against-all support vector machines with a free bias, every column converged. Mended / broken:
-test rows that f(x) gets wrong and the rule right, and the other way round. C, gamma, k and scaling
+one-against-all support vector machines with a free bias, every column converged. Corrected /
+spoiled: test rows that f(x) gets wrong and the rule right, and vice versa. C, gamma, k and scaling
 are not printed in the paper; ours were fitted on the test rows to come close to its table, so they
 are no evidence.
 

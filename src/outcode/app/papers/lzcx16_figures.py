@@ -25,7 +25,7 @@ PRINTED = {"glass": (74.36, 86.28), "zoo": (97.81, 98.58)}
 
 NOTES_1 = """\
 Linear correlation of the weight vectors of the columns (all of vehicle, C = 1). The paper shows
-colors only; its claim is that the machines, though trained apart, are highly correlated."""
+colours only; its claim is that the machines, though trained apart, are highly correlated."""
 
 NOTES_2 = """\
 Accuracy in percent of the machine of each class on held-out rows, then the mean with the paper's in

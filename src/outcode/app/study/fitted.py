@@ -88,7 +88,7 @@ def width_path(fitted: Any) -> dict[str, Any] | None:
 def path_errors(
     fitted: Any, gammas: list[float], train: tuple[Any, Array], test: tuple[Any, Array]
 ) -> list[float]:
-    """Return the test error of each gamma of a bound path, fitted anew: what the bound ranks."""
+    """Return the test error of each gamma of a bound path, fitted again: what the bound ranks."""
     inner = chosen(fitted)
     tried = (clone(inner).set_params(machine__gamma=gamma) for gamma in gammas)
     return [error(test[1], np.asarray(clf.fit(*train).predict(test[0]))) for clf in tried]

@@ -224,7 +224,7 @@ def _search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
 
 
 def _refitting_search(clf: OutputCodeClassifier, grid: Grid) -> tuple[Any, str]:
-    """Return a search that fits anew for every setting, for machines without a Gram matrix."""
+    """Return a search that fits again for every setting, for machines without a Gram matrix."""
     if "machine__gamma" not in clf.get_params():
         return clf, "no parameter is searched"
     given: dict[str, Any] = {"factors": grid.factors, "costs": grid.C, "cv": grid.folds}

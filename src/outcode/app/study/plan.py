@@ -78,7 +78,7 @@ class Study:
     ----------
     datasets : one or several, of :mod:`outcode.datasets` or :func:`from_arrays`
     methods : names, or :class:`Method` objects
-    folds, repeats : each repeat deals the rows anew into so many folds, class by class. A class of
+    folds, repeats : each repeat divides the rows again into stratified folds. A class of
         a single row is never left out
     seed : of the folds and of whatever is random in a method
     scale : "standard", "unit" or None: of numeric columns, fitted on the training rows

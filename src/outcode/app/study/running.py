@@ -34,7 +34,7 @@ def run(
     """Run the cells that the store has no record of, and return how it ended.
 
     Each cell runs in a worker process, single threaded, and its record is written as soon as it is
-    finished. Ctrl-C (or SIGTERM) stops cleanly; what is finished stays, and running again goes on
+    finished. Ctrl-C (or SIGTERM) stops cleanly; what is finished stays, and running again continues
     from there. Cells whose worker died are tried again by the next run, and cells that met a limit
     if that limit is higher now.
 

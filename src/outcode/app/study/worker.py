@@ -30,7 +30,7 @@ def send(stream: IO[bytes], payload: bytes) -> None:
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
-    """Read one message, None at the end of the stream, even amid a message."""
+    """Read one message, None at the end of the stream, even within a message."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None

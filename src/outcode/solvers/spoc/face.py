@@ -19,7 +19,7 @@ def descend_face(product: Product, G: Array, eta: Array, beta: float, tol: float
 
     With the zeros of eta held, the problem is quadratic with only sum_r eta_ir fixed; the reduced
     problems alone approach its optimum slowly when the kernel is badly conditioned. A variable
-    that reaches 0 leaves the face, and the directions start anew (Moré & Toraldo 1991).
+    that reaches 0 leaves the face, and the directions start again (Moré & Toraldo 1991).
 
     ``product`` maps (n_classes, n) arrays p to p K; ``G`` and ``eta`` are changed in place. Stops
     after ``FACE_STEPS``, or when G varies by at most ``tol`` within the positive eta of a sample.

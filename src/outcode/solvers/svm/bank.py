@@ -28,7 +28,7 @@ from outcode.solvers.svm.loops import HUGE, larger, lean, pairs, smaller
 
 #: A column of at most this many rows is solved without shrinking, in compiled code alone.
 SMALL = 500
-#: How often the gradient of a small column is computed anew at most.
+#: How often the gradient of a small column is computed again at most.
 ROUNDS = 20
 #: Vectors of a small column are as long as a multiple of this.
 LANES = 32
@@ -140,7 +140,7 @@ def solve_columns(
                     if s[r] * balance > 0.0:
                         s[r] *= ratio
             count = 0
-            for _ in range(ROUNDS):  # until a gradient computed anew is small enough
+            for _ in range(ROUNDS):  # until a gradient computed again is small enough
                 for i in range(n):
                     g[i] = -t_y[i]
                 for j in range(m):

@@ -127,7 +127,7 @@ def descend(
 
     Samples with at least ``SHARE`` of the largest violation are taken in order of their
     violation, each looked at again when its turn comes; then the violations of all are measured
-    anew. Stops when the largest is at most ``tol``. ``shift`` is added to every kernel value but
+    again. Stops when the largest is at most ``tol``. ``shift`` is added to every kernel value but
     ``diagonal``, which has it. ``G`` and ``alpha`` (n_classes, n) are changed in place; returns
     the number of steps. alpha of a sample's own class is its box, which means nothing.
     """
