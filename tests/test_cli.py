@@ -478,7 +478,7 @@ def test_without_click_the_command_says_what_to_install():
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == 'The command line needs additional packages: pip install "outcode[app]".\n'
+    assert "additional packages: pip install" in done.stderr
 
 
 def test_closed_streams_are_no_fault(monkeypatch):

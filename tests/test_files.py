@@ -411,7 +411,7 @@ def test_types_are_imposed(tmp_path):
     path = write(tmp_path, "d.csv", "zip,n,x,class\n" + rows)
     data = datasets.read(path, types={"zip": "category", "n": "text"})
     assert data.table.kinds == ("nominal", "text", "numeric")
-    with pytest.raises(DataError, match=r"d.csv, row 1, column 'x': '0.000' is no date"):
+    with pytest.raises(DataError, match=r"d.csv, row 1, column 'x': '0.000' is not a date"):
         datasets.read(path, types={"x": "date"})
     words = path.read_text().replace("\n0,", "\nnone at all,")
     with pytest.raises(DataError, match=r"row 1, column 'zip': 'none at all' is not a number"):
