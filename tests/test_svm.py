@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -9,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 import oracles
-from outcode import OutputCodeClassifier, codes
+from outcode import OutputCodeClassifier, codes, dichotomies, kernels
+from outcode import gram as grams
 from outcode.machines import SVM
 from outcode.solvers.svm import loops
 
@@ -109,6 +112,75 @@ def test_squares_of_a_few_rows_at_a_time_give_the_same_solution(bias):
     np.testing.assert_allclose(rows.objective_, whole.objective_, rtol=1e-6)
     np.testing.assert_allclose(rows.margins(X), whole.margins(X), atol=1e-4)
     assert rows.gap_.max() < 1e-5
+
+
+def clouds(n, k, d=4):
+    rng = np.random.RandomState(0)
+    y = np.arange(n) % k
+    return rng.randn(k, d)[y] * 1.5 + rng.randn(n, d), y
+
+
+@pytest.mark.parametrize("budget", [2.0**22, 2.0**27])
+def test_a_store_on_demand_keeps_rows_and_gives_the_same_solution(budget):
+    X, y = clouds(2100, 3)
+    targets = codes.code_matrix("ovo", 3)[y]
+    kernel, order = kernels.Gaussian(gamma=0.5), np.argsort(y, kind="stable")
+    rows = kernel.prepare(X, kernel.origin(X))
+    whole = grams.DenseGram(grams.gram_matrix(kernel, rows[order], np.float64), order)
+    store = grams.RowGram(kernel, rows, np.float64, budget, order)
+    machines_ = [SVM(C=3.0, tol=1e-6).fit_gram(gram, targets) for gram in (whole, store, store)]
+    dense, rows_, again = machines_
+    np.testing.assert_allclose(rows_.objective_, dense.objective_, rtol=1e-6)
+    np.testing.assert_allclose(rows_.training_margins_, dense.training_margins_, atol=1e-4)
+    assert max(rows_.gap_) < 1e-4
+    one = SVM(C=3.0, tol=1e-6).fit_gram(store, targets, n_jobs=1)
+    np.testing.assert_array_equal(one.dual_coef_, again.dual_coef_)
+
+
+def test_kept_rows_are_kernel_values():
+    X, _ = clouds(60, 3)
+    kernel = kernels.Gaussian(gamma=0.5)
+    rows, index = kernel.prepare(X), np.arange(5, 45)
+    store = grams.RowGram(kernel, rows, np.float64, 2.0**20).square(index, np.empty(20 * 40))
+    K = kernel.block(rows[index], rows[index])
+    for some in (np.arange(8), np.arange(4, 20), np.arange(30)):  # the last ones are not kept
+        out = np.zeros(len(index))
+        store.add(some, np.linspace(1, 2, len(some)), out)
+        np.testing.assert_allclose(out, np.linspace(1, 2, len(some)) @ K[some], rtol=1e-12)
+        asked = np.array([1, 3, 6, 25, 35])
+        np.testing.assert_allclose(store.block(asked), K[np.ix_(asked, asked)], rtol=1e-12)
+    assert store.used == 20
+
+
+@pytest.mark.parametrize(("code", "share"), [("ova", 1.3), ("ovo", 0.6)])
+def test_peak_memory_of_a_fit_is_within_the_gram_matrix(code, share):
+    X, y = clouds(6000, 10)
+    clf = OutputCodeClassifier(code, SVM(C=10), "hamming", n_jobs=2)
+    clf.fit(X[:5100], y[:5100])  # compiled before memory is counted
+    tracemalloc.start()
+    clf.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < share * len(X) ** 2 * 4
+
+
+@pytest.mark.parametrize("gamma", [0.02, 5.0])
+def test_float32_values_are_precise_near_and_far(gamma):
+    X, _ = clouds(300, 3, d=30)
+    kernel = kernels.Gaussian(gamma=gamma)
+    rows = kernel.prepare(X, kernel.origin(X))
+    single = grams.gram_matrix(kernel, rows, np.float32)
+    assert kernel.narrowed(rows, np.float32).values.dtype == (
+        np.float32 if gamma < 1 else np.float64
+    )
+    np.testing.assert_allclose(single, grams.gram_matrix(kernel, rows, np.float64), atol=2e-6)
+
+
+def test_targets_as_code_and_labels_train_the_same_machine():
+    X, y = clouds(90, 5)
+    code = codes.code_matrix("ovo", 5)
+    coded = SVM(C=2.0).fit(X, dichotomies.Coded(code, y))
+    np.testing.assert_array_equal(coded.dual_coef_, SVM(C=2.0).fit(X, code[y]).dual_coef_)
 
 
 def test_float32_gram_is_close():

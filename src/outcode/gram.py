@@ -117,6 +117,7 @@ class RowGram:
     ) -> None:
         self.kernel, self.dtype, self.order = kernel, np.dtype(dtype), order
         self.rows, self.origin = rows if order is None else rows[order], origin
+        self.ready = kernel.narrowed(self.rows, dtype)
         self.diagonal = kernel.diagonal(self.rows)
         self.largest_square = max(2, int(np.sqrt(budget / 2 / self.dtype.itemsize)))
 
@@ -129,7 +130,7 @@ class RowGram:
 
     def block(self, index: Array, memory: Array | None = None) -> Array:
         """Return the square matrix of some rows, in the memory given."""
-        rows, shape = self.rows[index], (len(index), len(index))
+        rows, shape = self.ready[index], (len(index), len(index))
         out = np.empty(shape, self.dtype) if memory is None else memory.reshape(shape)
         for fill in symmetric_bands(self.kernel, rows, out):
             fill()
@@ -139,13 +140,14 @@ class RowGram:
         """Return some rows, computed in float64 and not kept."""
         return self.kernel.block(self.rows[index], self.rows)
 
-    def square(self, index: Array, memory: Array | None = None) -> DenseGram:
-        """Return the store of some rows alone, in memory."""
-        return DenseGram(self.block(index, memory))
+    def square(self, index: Array, memory: Array | None = None) -> KeptGram:
+        """Return the store of some rows alone, computed on demand as well, kept in the memory."""
+        memory = np.empty(0, self.dtype) if memory is None else memory
+        return KeptGram(self, self.ready[index], memory)
 
     def cross(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some places and others."""
-        return self.kernel.block(self.rows[rows], self.rows[columns], self.dtype)
+        return self.kernel.block(self.ready[rows], self.ready[columns], self.dtype)
 
     def between(self, rows: Array, columns: Array) -> Array:
         """Return kernel values between some of the user's rows and others."""
@@ -153,12 +155,57 @@ class RowGram:
         return self.cross(place[rows], place[columns])
 
     def add(self, index: Array, coef: Array, out: Array) -> None:
-        """out += coef @ K[index], in tiles that stay in the cache."""
-        rows = self.rows[index]
+        """out += coef @ K[index], in tiles that stay in the cache, accumulated in float64."""
+        rows = [(coef[batch], self.ready[index[batch]]) for batch in cuts(len(index), TILE)]
         for cut in cuts(len(self), 4 * TILE):
-            others = self.rows[cut]
-            for batch in cuts(len(index), TILE):
-                out[cut] += coef[batch] @ self.kernel.block(rows[batch], others, self.dtype)
+            others = self.ready[cut]
+            for values, batch in rows:
+                block = self.kernel.block(batch, others, self.dtype)
+                add_rows(block, np.arange(len(batch)), values, out[cut])
+
+
+class KeptGram(RowGram):
+    """Kernel values on demand; rows that were added up once are kept while there is memory."""
+
+    def __init__(self, whole: RowGram, rows: kernels.Rows, memory: Array) -> None:
+        super().__init__(whole.kernel, rows, whole.dtype, 0.0)
+        self.largest_square = whole.largest_square
+        self.kept = memory[: memory.size // len(rows) * len(rows)].reshape(-1, len(rows))
+        self.place, self.used = np.full(len(rows), -1), 0
+        self.parts = [(cut, self.ready[cut]) for cut in cuts(len(rows), 4 * TILE)]
+
+    def keep(self, index: Array) -> bool:
+        """Compute the rows that are not kept yet; return whether all of them are now."""
+        new = index[self.place[index] < 0]
+        if self.used + len(new) > len(self.kept):
+            return False
+        rows = self.ready[new]
+        for cut, others in self.parts:
+            for batch in cuts(len(new), TILE):
+                out = self.kept[self.used + batch.start : self.used + batch.stop, cut]
+                self.kernel.fill(rows[batch], others, out)
+        self.place[new] = np.arange(self.used, self.used + len(new))
+        self.used += len(new)
+        return True
+
+    def add(self, index: Array, coef: Array, out: Array) -> None:
+        """out += coef @ K[index], accumulated in float64."""
+        if self.keep(index):
+            add_rows(self.kept, self.place[index], coef, out)
+        else:
+            super().add(index, coef, out)
+
+    def block(self, index: Array, memory: Array | None = None) -> Array:
+        """Return the square matrix of some rows, in the memory given."""
+        known = self.place[index] >= 0
+        if not known.any():
+            return super().block(index, memory)
+        out = np.empty(len(index) ** 2, self.dtype) if memory is None else memory
+        out, old, new = out.reshape(len(index), -1), np.flatnonzero(known), np.flatnonzero(~known)
+        out[old] = self.kept[np.ix_(self.place[index[old]], index)]
+        out[np.ix_(new, old)] = out[np.ix_(old, new)].T
+        out[np.ix_(new, new)] = super().block(index[new])
+        return out
 
 
 Gram = DenseGram | RowGram
@@ -177,12 +224,18 @@ def gram(
     dtype: Any = None,
     max_memory: float | None = None,
     order: Array | None = None,
+    whole: bool = True,
     n_jobs: int | None = None,
 ) -> Gram:
-    """Return the Gram store of ``rows``: in memory if it fits, else rows on demand (said so)."""
+    """Return the Gram store of ``rows``: in memory if it fits, else rows on demand (said so).
+
+    Without ``whole`` rows are on demand in any case: whoever asks will not look at most of them.
+    """
     n = len(rows)
     dtype = precision(n, dtype)
     budget = memory_budget(max_memory)
+    if not whole:
+        return RowGram(kernel, rows, dtype, budget / 2, order, origin)
     if n**2 * dtype.itemsize <= budget:
         ready = rows if order is None else rows[order]
         matrix = gram_matrix(kernel, ready, dtype, n_jobs)
@@ -320,9 +373,9 @@ def symmetric_bands(
     kernel: kernels.Kernel, rows: kernels.Rows, matrix: Array
 ) -> list[Callable[[], None]]:
     """Return the tasks that fill a square matrix: bands of its upper triangle, mirrored."""
-    n = len(rows)
+    n, narrow = len(rows), kernel.narrowed(rows, matrix.dtype)
     places = cuts(n, TILE)
-    parts = [rows[cut] for cut in places]
+    parts = [narrow[cut] for cut in places]
 
     def band(a: int) -> None:
         for b in range(a, len(places)):

@@ -25,6 +25,8 @@ from outcode.formula import FormulaError, dense, symbolic
 
 #: The median distance is taken over at most this many rows.
 MEDIAN_ROWS = 500
+#: Up to gamma |x|^2 of this float32 distances serve float32 kernel values.
+NARROW = 4.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class Rows:
     @cached_property
     def lifted(self) -> Array:
         """[x, 1, |x|^2] of every dense row: one product of these is a squared distance."""
-        return np.column_stack([self.values, np.ones(len(self)), self.norms])
+        columns = self.values, np.ones(len(self)), self.norms
+        return np.column_stack([part.astype(self.values.dtype, copy=False) for part in columns])
 
 
 def _inner(A: Rows, B: Rows) -> Array:
@@ -140,6 +143,10 @@ class Kernel:
         self.fill(A, B, out)
         return out
 
+    def narrowed(self, rows: Rows, dtype: Any) -> Rows:
+        """Return the rows in the type of the kernel values, where that is precise enough."""
+        return rows
+
     def diagonal(self, A: Rows) -> Array:
         """Return K(x, x) of every row."""
         steps = range(0, len(A), 64)
@@ -206,8 +213,9 @@ class OfDistance(Kernel):
 class Gaussian(OfDistance):
     """K(x, z) = exp(-gamma |x - z|^2)
 
-    The distance is |x|^2 + |z|^2 - 2 x.z in float64, rows centred first so that little cancels;
-    only the exponential is taken in the type asked for.
+    The distance is |x|^2 + |z|^2 - 2 x.z, rows centred first so that little cancels. It is computed
+    in float64, only the exponential in the type asked for; float32 values of rows that are within
+    NARROW of their centre, gamma being the unit, have float32 distances, off by about 1e-6.
     """
 
     as_near = True
@@ -235,10 +243,24 @@ class Gaussian(OfDistance):
         if sparse.issparse(A.values) or sparse.issparse(B.values):
             np.multiply(squared_distances(A, B), -self.gamma, out=out, casting="same_kind")
         else:  # -gamma (|x|^2 + |z|^2 - 2 x.z) as one product
-            left = np.column_stack([2.0 * A.values, -A.norms, -np.ones(len(A))]) * self.gamma
-            exponent = np.matmul(left, B.lifted.T, out=_scratch(len(A), len(B)))
+            kind = np.result_type(A.values, B.values)
+            product = out if kind == out.dtype else _scratch(len(A), len(B))
+            exponent = np.matmul(self._left(A, kind), B.lifted.T, out=product)
             np.minimum(exponent, 0.0, out=out, casting="same_kind")
         np.exp(out, out=out)
+
+    def narrowed(self, rows: Rows, dtype: Any) -> Rows:
+        far = self.gamma * np.max(rows.norms, initial=0.0) > NARROW
+        if np.dtype(dtype) != np.float32 or sparse.issparse(rows.values) or far:
+            return rows
+        return Rows(rows.values.astype(np.float32), rows.norms)
+
+    def _left(self, A: Rows, kind: Any) -> Array:
+        """Return gamma [2 x, -|x|^2, -1] of every row."""
+        left = np.empty((len(A), A.values.shape[1] + 2), dtype=kind)
+        np.multiply(A.values, 2.0 * self.gamma, out=left[:, :-2])
+        left[:, -2], left[:, -1] = -self.gamma * A.norms, -self.gamma
+        return left
 
 
 @dataclass(frozen=True)
@@ -246,6 +268,9 @@ class Exponential(Gaussian):
     """K(x, z) = exp(-gamma |x - z|), the Euclidean distance itself (Matern with nu = 1/2)"""
 
     power = 0.5
+
+    def narrowed(self, rows: Rows, dtype: Any) -> Rows:
+        return rows  # the root of a small distance would show the rounding
     stretch = 1.0
 
     def distances(self, A: Rows, B: Rows) -> Array:

@@ -195,6 +195,7 @@ class KernelMachine(KernelParameters, Expansion):
             dtype=self.value_type(X.shape[0]),
             max_memory=self.max_memory,
             order=self.row_order(targets),
+            whole=self.needs_whole(kernel, X, targets),
             n_jobs=n_jobs,
         )
 
@@ -211,6 +212,10 @@ class KernelMachine(KernelParameters, Expansion):
     def row_order(self, targets: Array) -> Array | None:
         """Return the order in which rows stand in the Gram store, None for the user's."""
         return class_order(targets)
+
+    def needs_whole(self, kernel: kernels.Kernel, X: Any, targets: Any) -> bool:
+        """Return whether training looks at most of the Gram matrix."""
+        return True
 
     def check_memory(self, n: int, targets: Array) -> None:
         """Raise an error if training n rows takes more memory than there is."""

@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
+from outcode import kernels
 from outcode._checks import Array, lookup, positive, row_weights, twin, warn
 from outcode.dichotomies import distinct
 from outcode.machines.common import as_targets, check_signs, warn_gap
@@ -192,6 +194,14 @@ class SVM(KernelMachine):
         if gram is None:
             return self.ready_margins(self.training_rows_)
         return products.margins(gram, solutions, 0, self.bias == "free")
+
+    def needs_whole(self, kernel: kernels.Kernel, X: Any, targets: Any) -> bool:
+        """Large columns of few of the rows, as in one-vs-one, look at less than half of it."""
+        if X.shape[0] <= grams.DOUBLE_LIMIT or sparse.issparse(X) or not kernel.as_near:
+            return True
+        code, label = distinct(targets)
+        share = np.mean(np.bincount(label) @ (code != 0)) / X.shape[0]
+        return bool(share > duals.SHRINK or share * X.shape[0] < bank.ON_DEMAND)
 
     def _solved(self, name: str) -> bank.Solutions:
         if "solutions_" not in vars(self):

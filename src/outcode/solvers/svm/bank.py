@@ -28,6 +28,8 @@ from outcode.solvers.svm.loops import HUGE, larger, lean, pairs, smaller
 
 #: A column of at most this many rows is solved without shrinking, in compiled code alone.
 SMALL = 500
+#: Columns of more rows than this, each a few of all, are solved from kernel values on demand.
+ON_DEMAND = 2 * SMALL
 #: How often the gradient of a small column is computed again at most.
 ROUNDS = 20
 #: Vectors of a small column are as long as a multiple of this.
@@ -383,11 +385,10 @@ class _Bank:
         """Solve a column on its square of the Gram matrix, or on all of it if that is as well."""
         entries = slice(self.layout.offset[t], self.layout.offset[t + 1])
         index, n = self.layout.index[entries], len(self.gram)
-        few = columns.shrinks(index, self.gram)
+        few = self.gram.matrix is None or columns.shrinks(index, self.gram)
         place: Any = slice(None)
         if few:
-            size, dtype = len(index) ** 2, self.gram.dtype
-            store = self.gram.square(index, self.memory.vector("column", size, dtype))
+            store = self.gram.square(index, self._column_memory(len(index)))
         elif len(index) < n:
             store, place = self.gram, index
         else:
@@ -401,6 +402,11 @@ class _Bank:
             )
             self._write(k, entries, solution, place)
             self.n_iter[k, t] = solution.n_iter
+
+    def _column_memory(self, n: int) -> Array:
+        """Return memory for kernel values of n rows: all of them, or what may be kept."""
+        most = n * n if self.gram.matrix is not None else self.gram.largest_square**2 // 2
+        return self.memory.vector("column", min(n * n, most), self.gram.dtype)
 
     def box(self, k: Any, entries: slice) -> Array:
         """Return the upper bounds of alpha in a problem, or in some."""

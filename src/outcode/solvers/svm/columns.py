@@ -35,6 +35,8 @@ BIASES = {"kernel": (1.0, False), "free": (0.0, True), "none": (0.0, False)}
 BURST = 500
 #: A problem is shrunk once at most this share of its rows is left.
 SHRINK = 1 / 3
+#: Where kernel values are computed on demand, this many rows are worked on at once, or this share.
+WORKING, WORKING_SHARE = 500, 1 / 8
 #: Fewer rows than this are never shrunk.
 SMALL = 600
 #: A tighter tol than this is followed by one exact solve for the rows between their bounds.
@@ -131,7 +133,8 @@ def solve(
     n_iter, violation, whole, squares = 0, problem.violation(), True, 0
     while violation > tol and n_iter < max_iter:
         if gram.matrix is None:  # kernel values are computed when asked for
-            rows = _working(problem, gram.largest_square)
+            most = max(WORKING, int(len(gram) * WORKING_SHARE))
+            rows = _working(problem, min(most, gram.largest_square))
             steps, whole = _descend_square(gram, problem, rows, tol / 2, max_iter, memory), True
         elif whole:  # all rows; between two gathered squares always, to see what was left out
             burst = BURST * 4**squares  # what a square left over is mostly little
