@@ -271,6 +271,7 @@ class Exponential(Gaussian):
 
     def narrowed(self, rows: Rows, dtype: Any) -> Rows:
         return rows  # the root of a small distance would show the rounding
+
     stretch = 1.0
 
     def distances(self, A: Rows, B: Rows) -> Array:
