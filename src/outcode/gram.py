@@ -208,6 +208,15 @@ class KeptGram(RowGram):
         return out
 
 
+class FeatureGram(RowGram):
+    """The store of a linear kernel that keeps dense or sparse rows alone."""
+
+    def add(self, index: Array, coef: Array, out: Array) -> None:
+        """out += coef @ K[index], in two products with the features."""
+        values = self.rows.values
+        out += np.asarray((coef @ values[index]) @ values.T)
+
+
 Gram = DenseGram | RowGram
 
 
@@ -327,10 +336,10 @@ class _Distances(kernels.Kernel):
         return np.zeros(len(A))
 
 
-def features(X: Any, origin: Array | None = None) -> RowGram:
+def features(X: Any, origin: Array | None = None) -> FeatureGram:
     """Return the store of a linear kernel that keeps the rows alone, in float64."""
     kernel = kernels.Linear()
-    return RowGram(kernel, kernel.prepare(X, origin), np.float64, 0.0, None, origin)
+    return FeatureGram(kernel, kernel.prepare(X, origin), np.float64, 0.0, None, origin)
 
 
 def given(K: Any) -> DenseGram:

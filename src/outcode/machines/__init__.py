@@ -26,6 +26,7 @@ from outcode.machines.kernel import KernelMachine
 from outcode.machines.kessler import Kessler
 from outcode.machines.least_squares import LeastSquares
 from outcode.machines.nystrom import Nystrom
+from outcode.machines.on_landmarks import OnLandmarks
 from outcode.machines.per_column import PerColumn
 from outcode.machines.single_binary import SingleBinary
 from outcode.machines.sparse_linear import SparseLinear
@@ -44,6 +45,7 @@ __all__ = [
     "LeastSquares",
     "Machine",
     "Nystrom",
+    "OnLandmarks",
     "PerColumn",
     "SingleBinary",
     "SparseLinear",

@@ -52,11 +52,17 @@ def given_classes(M: Array, gamma: float) -> Array:
     return M
 
 
+def free(n_columns: int) -> Array:
+    """M = I / sqrt(c), K_M = M M' of trace 1: where a class kernel of any form starts."""
+    return identity(n_columns) / np.sqrt(n_columns)
+
+
 EXTENSIONS: dict[str, Callable[[int], Array]] = {
     "kernel": units,
     "identity": identity,
     "single": single,
     "ecoc": single,
+    "direct": free,
 }
 CLASS_KERNELS: dict[str, Callable[[Array, float], Array]] = {
     "rbf": gaussian_classes,

@@ -72,8 +72,9 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
     Parameters
     ----------
     extension : "kernel" (K_M learned as a combination of a basis kernel per column, Algorithm 2),
-        "identity", "single", a (n_columns, l) matrix of feature extensions M, or (n, n_columns, l):
-        n of them, combined as by "kernel"
+        "direct" (K_M itself, any positive semidefinite matrix of trace at most R), "identity",
+        "single", a (n_columns, l) matrix of feature extensions M, or (n, n_columns, l): n of them,
+        combined as by "kernel"
     kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
         function
     gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
@@ -82,14 +83,14 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         are K_M)
     class_gamma : gamma of the class kernel; None is that of the sample kernel (1 if it has none)
     C : upper bound of each alpha (the paper's C / (cm))
-    radius : R, largest sum of the kernel weights; "sqrt" is the root of the number of rows (the sum
-        of their weights)
+    radius : R, largest sum of the kernel weights, or trace of K_M with "direct"; "sqrt" is the root
+        of the number of rows (the sum of their weights)
     weights : of the basis kernels: "learned", "prior" (R times the share of each class, a single
         solve) or an array
     update : "paper" (Algorithm 2) or "alternating", which goes to the minimum over the weights
     tol : largest violation of the optimality conditions
-    kernel_tol : "paper": largest relative change of the weights; "alternating": largest relative
-        gap to the minimum
+    kernel_tol : "paper": largest relative change of the weights; "alternating" and "direct":
+        largest relative gap to the minimum
     class_weight : weights of the *user's* classes, a dict or "balanced"
     max_memory : bytes the Gram matrix may take; None is half of what is free
     dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
@@ -98,7 +99,8 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
     Attributes
     ----------
     class_kernel_ : (n_columns, n_columns) K_M
-    kernel_weights_ : (n,) mu; 1 for a single extension
+    kernel_weights_ : (n,) mu; 1 for a single extension; with "direct" the entries of K_M on and
+        above its diagonal
     kernel_bound_ : largest K_M(r, r) of any weights with the same sum
     copy_coef_ : (n_samples, n_columns) y_ir alpha_ir
     dual_coef_, bias_ : copy_coef_ @ class_kernel_, and b for every column
@@ -121,7 +123,7 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
     saved = {
         **KernelMachine.saved,
         "class_kernel_": reals("n_dichotomies", "n_dichotomies"),
-        "kernel_weights_": reals("n_kernels", low=0.0),
+        "kernel_weights_": reals("n_kernels"),
         "copy_coef_": reals("n_rows", "n_dichotomies"),
     }
 
@@ -136,7 +138,10 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
             mass, total = weight @ (targets > 0), weight.sum()
             learned = self._learn(problem, basis, mass, total, task.verbose)
         self._remember(problem, learned)
-        self.kernel_bound_ = float(learned.weights.sum() * basis.diagonal(0, 1, 2).max())
+        sum_of_weights = learned.weights.sum()
+        if self._is_direct():
+            sum_of_weights = float(np.trace(learned.class_kernel)) * len(learned.class_kernel)
+        self.kernel_bound_ = float(sum_of_weights * basis.diagonal(0, 1, 2).max())
         self.expand(gram, np.ones_like(targets))
 
     def holding_out(self, task: Task) -> Callable[[Array], Solved]:
@@ -165,9 +170,13 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
             extensions = lookup(EXTENSIONS, self.extension, "extension")(n_columns)
         else:
             extensions = as_extensions(self.extension, n_columns)
-        kind = lookup(CLASS_KERNELS, self.class_kernel, "class_kernel")
+        name = "linear" if self._is_direct() else self.class_kernel
+        kind = lookup(CLASS_KERNELS, name, "class_kernel")
         gamma = self._class_gamma(gram)
         return np.stack([kind(M, gamma) for M in extensions])
+
+    def _is_direct(self) -> bool:
+        return isinstance(self.extension, str) and self.extension == "direct"
 
     def _class_gamma(self, gram: grams.Gram) -> float:
         if self.class_gamma is not None:
@@ -186,9 +195,12 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
             self.max_updates,
         )
         lookup(sbc.UPDATES, self.update, "update")
+        radius = np.sqrt(total) if self.radius == "sqrt" else positive(self.radius, "radius")
+        if self._is_direct():
+            with progress("kernel updates", self.max_updates, verbose) as report:
+                return sbc.learn_class_kernel(problem, radius, limits, report)
         if len(basis) == 1:
             return sbc.fixed_kernel(problem, basis, np.ones(1), limits)
-        radius = np.sqrt(total) if self.radius == "sqrt" else positive(self.radius, "radius")
         if not isinstance(self.weights, str):
             return sbc.fixed_kernel(problem, basis, as_weights(self.weights, len(basis)), limits)
         if lookup({"learned": False, "prior": True}, self.weights, "weights"):
@@ -214,7 +226,8 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
     def _warn(self, learned: sbc.Learned) -> None:
         warn_early(learned.solution, self.tol, "The machine")
         if learned.left > self.kernel_tol:
-            what = "change" if self.update == "paper" else "gap to the minimum"
+            paper = self.update == "paper" and not self._is_direct()
+            what = "change" if paper else "gap to the minimum"
             warn(
                 f"The kernel weights stopped early after {self.n_updates_} updates: their "
                 f"relative {what} is {learned.left:.2g} (kernel_tol={self.kernel_tol:g}), the "

@@ -320,8 +320,12 @@ def kernel_gap(problem: Problem, solution: Solution, basis: Array, radius: float
     For any feasible alpha and 0 <= t <= 1, 2 t sum alpha - t^2 radius max_j v_j is such a bound
     (the dual of the minimum over mu, a quadratically constrained problem).
     """
+    return _gap_below(problem, solution, radius * float(basis_norms(problem, basis).max()))
+
+
+def _gap_below(problem: Problem, solution: Solution, most: float) -> float:
+    """Return the relative distance of the objective to 2 t sum alpha - t^2 most, t the best."""
     total = float((problem.s * problem.y).sum())
-    most = radius * float(basis_norms(problem, basis).max())
     t = min(1.0, total / most) if most > 0 else 1.0
     bound, value = 2.0 * t * total - t * t * most, 2.0 * solution.objective
     return max(0.0, value - bound) / max(value, np.finfo(float).tiny)
@@ -375,6 +379,57 @@ def learn_kernel(
         stalls = not done and _stalls(lefts, limits.max_updates, update)
         mu = tried[int(np.argmin(path))] if stalls else new
     return replace(learned, path=np.array(path), left=lefts[-1], n_iter=n_iter)
+
+
+#: A class kernel is kept away from being singular by this share of the tolerance; more at first,
+#: START falling by FADE with every update: without it the last digits come very slowly.
+MIXED, START, FADE = 0.5, 0.3, 0.9
+
+
+def learn_class_kernel(
+    problem: Problem, radius: float, limits: Limits, report: Progress
+) -> Learned:
+    """Learn the class kernel itself, any positive semidefinite matrix of bounded trace.
+
+    Problem    min over K_M >= 0, tr K_M <= radius of g_d(K_M), the maximum of [EPY08] Eq. 2; convex
+               in K_M (section 3.1, where it is called a semidefinite program and not solved)
+    Algorithm  for fixed w the objective is 1/2 tr(W K_M^-1 W') + loss, W (features, c), least at
+               K_M = radius (W'W)^1/2 / tr (W'W)^1/2, with W'W = K_M B K_M, B = A' K_x A; solve and
+               update in turn from K_M = radius / c I, a little of which is always mixed in
+    Output     the weights are the entries of K_M on and above its diagonal
+    Stopping   2 t sum alpha - t^2 radius (largest eigenvalue of B), 0 <= t <= 1, is below the
+               minimum: the relative gap to it is at most kernel_tol, or max_updates updates
+    """
+    c = problem.s.shape[0]
+    M, path, n_iter = radius / c * np.eye(c), [], 0
+    while True:
+        solution = solve(problem, M, limits.tol, limits.max_iter)
+        n_iter += solution.n_iter
+        path.append(2.0 * solution.dual_objective)
+        inner = problem.s @ problem.F.T  # B
+        inner = (inner + inner.T) / 2.0
+        gap = _gap_below(problem, solution, radius * float(np.linalg.eigvalsh(inner)[-1]))
+        report.advance()
+        if gap <= limits.kernel_tol or len(path) > limits.max_updates:
+            break
+        share = max(MIXED * limits.kernel_tol, START * FADE ** len(path))
+        M = _trace_step(M, inner, radius, share)
+    entries = M[np.triu_indices(c)]
+    return Learned(entries, M, solution, np.array(path), gap, gap, n_iter)
+
+
+def _trace_step(M: Array, inner: Array, radius: float, share: float) -> Array:
+    """Return radius S^1/2 / tr S^1/2, S = M B M, with a share of radius / c I mixed in.
+
+    A singular class kernel leaves the dual variables undetermined, and those that prove it optimal
+    are not found.
+    """
+    values, vectors = np.linalg.eigh(M @ inner @ M)
+    roots = np.sqrt(np.maximum(values, 0.0))
+    if roots.sum() == 0:
+        return M
+    values = (1.0 - share) * roots / roots.sum() + share / len(roots)
+    return (vectors * (radius * values)) @ vectors.T
 
 
 def _stalls(lefts: list[float], max_updates: int, update: str) -> bool:
