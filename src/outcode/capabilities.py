@@ -78,6 +78,17 @@ class Updates(Protocol):
     def update_rows(self, X: Any, targets: Any, sample_weight: Any = None, *, add: bool) -> Any: ...
 
 
+@capability("trains its columns apart", "use machine='svm' or 'ls'")
+class Grows(Protocol):
+    """Some columns are kept while others are trained on more rows."""
+
+    def store(self, X: Any, targets: Any, n_jobs: int | None = None) -> Any: ...
+
+    def grown(
+        self, gram: Any, targets: Any, kept: Any, sample_weight: Any, margins: Any
+    ) -> Any: ...
+
+
 @capability("gives margins of held-out rows", "define held_out_margins()")
 class HoldsOut(Protocol):
     """Margins of each row under machines trained without its fold."""

@@ -7,7 +7,7 @@ a problem, and the rule trained on all of it predicts.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,19 +20,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes, conformal, decisions, decoders, machines, streaming
+from outcode import codes, conformal, decisions, decoders, growing, machines, streaming
 from outcode import explain as explanations
 from outcode._checks import (
     Array,
-    class_labels,
     lookup,
-    require_classes,
     row_weights,
     unchanged_on_failure,
 )
 from outcode.capabilities import HasProbabilities, TrainsOnGram, Updates, can, require
 from outcode.machines.crammer_singer import CrammerSingerParameters
 from outcode.machines.single_binary import SingleBinaryParameters
+from outcode.posing import pose, source_of
 from outcode.saved import (
     MOST_COLUMNS,
     Kind,
@@ -135,7 +134,7 @@ class Classifier(ByScores, Saved, BaseEstimator):
         _warn_of_many_rows(machine, len(y))
         weight, rng = row_weights(sample_weight, len(y)), check_random_state(self.random_state)
         problem = pose(code, machine, X, y, weight, rng, n_jobs=self.n_jobs)
-        self.classes_ = problem.classes
+        self.classes_, self._rows = problem.classes, X
         self.rule_ = train(problem, machine, decoder, n_jobs=self.n_jobs, verbose=self.verbose)
         return self
 
@@ -207,6 +206,46 @@ class Classifier(ByScores, Saved, BaseEstimator):
         targets = self.code_[np.searchsorted(self.classes_, y)]
         self.machine_.update_rows(rows, targets, sample_weight, add=add)
         return self
+
+    def add_class(self, X_new: Any, y_new: Any, X: Any = None, sample_weight: Any = None) -> Any:
+        """Learn new classes; columns of the code that do not see them are kept as they are.
+
+        One-vs-one gets a column for every pair with a new class, and equals training anew (with a
+        gamma that is a number: "scale" stays that of the first rows). Learned codes and matrices
+        keep their columns, which do not use the new classes, and get the columns of these pairs; a
+        decoder that leaves out entries 0 suits them ("likelihood", "shared", "llw"). The columns of
+        other codes see every class (one-vs-all, random codes), and those of other machines than
+        "svm" and "ls" depend on each other: these are trained anew. The decoder is fitted again.
+
+        Parameters
+        ----------
+        X_new, y_new : rows of classes that are not known yet, and their labels
+        X : the training rows so far, in their order; not needed in the process that fitted them
+        sample_weight : weights of the new rows
+
+        Examples
+        --------
+        >>> from outcode import OutputCodeClassifier
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = OutputCodeClassifier("ovo").fit(X[y < 2], y[y < 2])
+        >>> clf.add_class(X[y == 2], y[y == 2]).classes_.tolist()
+        [0, 1, 2]
+        """
+        check_is_fitted(self, "rule_")
+        with unchanged_on_failure(self):
+            old = growing.training_rows(self, X)
+            new, y_new = self.validated(X_new), np.asarray(y_new)
+            if y_new.shape != (new.shape[0],):
+                raise ValueError(
+                    f"X_new has {new.shape[0]} rows, but y_new has shape {y_new.shape}."
+                )
+            self.rule_, self._rows = growing.grown(self, old, new, y_new, sample_weight)
+            self.classes_ = self.rule_.problem.classes
+        return self
+
+    def __getstate__(self) -> Any:
+        return {name: value for name, value in super().__getstate__().items() if name != "_rows"}
 
     def margins(self, X: Any) -> Array:
         """Return the (n_samples, n_dichotomies) margins of the machine."""
@@ -596,55 +635,6 @@ class SingleBinaryClassifier(SingleBinaryParameters, _ShortWay):
         if not (isinstance(self.extension, str) and self.extension == "ecoc"):
             return code, machine, decoder
         return self.code, machine, decoders.Softmax(self.folds, decoders.resolve(self.decoder))
-
-
-# --- from rows and labels to a problem ---
-
-
-def pose(
-    code: Any,
-    machine: Any,
-    X: Any,
-    y: Array,
-    weight: Array,
-    rng: np.random.RandomState,
-    *,
-    rows: Array | None = None,
-    source: Any = None,
-    n_jobs: int | None = None,
-) -> Problem:
-    """Return the problem of some rows (all, if none are given): their classes, code and weights.
-
-    Rows that are not among them have weight 0. ``source`` is what the machine trains on, if it is
-    there already.
-    """
-    rows, pairwise = np.arange(len(y)) if rows is None else rows, machines.input_tags(machine)
-    classes, own = class_labels(y[rows])
-    counted, labels = np.zeros(len(y)), np.searchsorted(classes, y)
-    labels = np.where(np.isin(y, classes), labels, 0)  # of weight 0, whatever the label
-    counted[rows] = machine.weigh(y[rows], weight[rows])
-    require_classes(classes, own, counted[rows])
-    some = X if len(rows) == len(y) else take(X, rows, pairwise.pairwise)
-    data = classes, some, own, machine, rng
-    matrix, columns = codes.resolve_weighted(code, len(classes), *data)
-    problem = Problem(source, matrix, labels, counted, classes, X, pairwise.pairwise, columns)
-    if source is not None:
-        return problem
-    return replace(problem, source=source_of(machine, problem, n_jobs))
-
-
-def source_of(machine: Any, problem: Problem, n_jobs: int | None) -> Callable[[], Any]:
-    """Return what makes the Gram store a machine trains on, or gives the rows themselves."""
-    if not can(machine, TrainsOnGram):
-        return lambda: problem.X
-    fresh = machines.resolve(machine)
-    targets = problem.targets_for(machine)
-    return partial(fresh.gram, problem.X, targets, problem.weight, n_jobs=n_jobs)
-
-
-def take(X: Any, rows: Array, pairwise: bool) -> Any:
-    """Return some rows; of a kernel matrix their values among themselves."""
-    return X[np.ix_(rows, rows)] if pairwise else X[rows]
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from outcode._checks import Array, gathered
+from outcode._checks import Array, gathered, lookup
 from outcode.codes import algebraic, embedding, fixed, joint, partitions
 from outcode.codes.algebraic import BCH, PRIMITIVE, Hadamard, bch_generator, bch_words
 from outcode.codes.assignment import Similar
-from outcode.codes.common import Code, checked_code
+from outcode.codes.common import Code, checked_code, with_pairs
 from outcode.codes.designed import Designed, DesignedTree
 from outcode.codes.embedding import Growth, NodeEmbedding
 from outcode.codes.fixed import (
@@ -92,6 +92,16 @@ def code_matrix(
     if y is not None:
         names, labels = np.unique(y, return_inverse=True)
     return resolve(code, n_classes, names, X, labels, machine, check_random_state(random_state))
+
+
+def extended(
+    code: Any, matrix: Array, places: Array, n_classes: int, rng: np.random.RandomState
+) -> Array:
+    """Return the matrix of a fitted code with more classes, ``places`` those of its own."""
+    element = lookup(CODES, code, "code")() if isinstance(code, str) else code
+    if isinstance(element, Code):
+        return element.extended(matrix, places, n_classes, rng)
+    return with_pairs(matrix, places, n_classes)
 
 
 def resolve(code: Any, n_classes: int, *data: Any) -> Array:

@@ -36,6 +36,33 @@ class Code(Saved, BaseEstimator):
         """Return the code, for those that do not look at the data."""
         raise NotImplementedError(f"{type(self).__name__} must define draw() or matrix()")
 
+    def extended(
+        self, code: Array, places: Array, n_classes: int, rng: np.random.RandomState
+    ) -> Array:
+        """Return a fitted code with more classes; ``places`` are those of its own among them.
+
+        One that does not look at the data is drawn anew. The columns of one that does are kept and
+        do not use the new classes; a column opposes each pair with a new class.
+        """
+        drawn = type(self).matrix is Code.matrix
+        return self.draw(n_classes, rng) if drawn else with_pairs(code, places, n_classes)
+
+
+def with_pairs(code: Array, places: Array, n_classes: int) -> Array:
+    """Return a code with new classes, its columns first, then one for each pair with a new class.
+
+    >>> with_pairs(np.array([[1], [-1]]), np.array([0, 2]), 3).tolist()
+    [[1, 1, 0], [0, -1, 1], [-1, 0, -1]]
+    """
+    kept = np.zeros((n_classes, code.shape[1]), dtype=np.int8)
+    kept[places] = code
+    first, second = np.triu_indices(n_classes, 1)
+    new = ~(np.isin(first, places) & np.isin(second, places))
+    pairs = np.zeros((n_classes, int(new.sum())), dtype=np.int8)
+    pairs[first[new], np.arange(pairs.shape[1])] = 1
+    pairs[second[new], np.arange(pairs.shape[1])] = -1
+    return np.hstack([kept, pairs])
+
 
 def two_classes() -> Array:
     return np.array([[-1], [1]], dtype=np.int8)

@@ -59,6 +59,14 @@ class OneVsOne(Code):
         code[second, np.arange(len(first))] = -1
         return code
 
+    def extended(
+        self, code: Array, places: Array, n_classes: int, rng: np.random.RandomState
+    ) -> Array:
+        larger = self.draw(n_classes, rng)
+        own = np.flatnonzero((larger[places] != 0).sum(axis=0) == 2)
+        larger[np.ix_(places, own)] = code  # the one column of two classes has the other sign
+        return larger
+
 
 class Exhaustive(Code):
     """Every way to split the classes in two: 2^(k-1) - 1 columns (Dietterich & Bakiri 1995)."""

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from outcode import gram as grams
 from outcode._checks import Array, lookup, positive, warn
 from outcode.machines.common import check_signs
+from outcode.machines.growing import GrowingMachine
 from outcode.machines.kernel import KernelMachine, Task
 from outcode.parallel import thread_map
 from outcode.progress import progress
@@ -23,7 +24,7 @@ RESIDUAL_LIMIT = 1e-6
 
 
 @dataclass(eq=False, repr=False)
-class LeastSquares(KernelMachine):
+class LeastSquares(GrowingMachine):
     """Kernel ridge regression on the signs, or the least-squares SVM (Suykens & Vandewalle 1999).
 
     Column s minimises  1/2 |w_s|^2 + 1/2 sum_i C_i (t_is - f_s(x_i))^2  over its own rows, with

@@ -18,7 +18,8 @@ from outcode import kernels
 from outcode._checks import Array, lookup, positive, row_weights, twin, warn
 from outcode.dichotomies import distinct
 from outcode.machines.common import as_targets, check_signs, warn_gap
-from outcode.machines.kernel import KernelMachine, as_store
+from outcode.machines.growing import GrowingMachine
+from outcode.machines.kernel import as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
 from outcode.solvers.svm import bank, products
@@ -27,7 +28,7 @@ from outcode.solvers.svm import layout as layouts
 
 
 @dataclass(eq=False, repr=False)
-class SVM(KernelMachine):
+class SVM(GrowingMachine):
     """Support vector machines on one shared Gram matrix.
 
     Column s minimises  1/2 |w_s|^2 + sum_i C_i max(0, 1 - t_is f_s(x_i))  over its own rows, with

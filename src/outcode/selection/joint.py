@@ -22,8 +22,8 @@ from sklearn.utils import check_random_state
 from outcode import decoders, machines
 from outcode._checks import Array, positive, warn
 from outcode.capabilities import Factorises, MadeOfElements, require
-from outcode.classifier import pose, source_of
 from outcode.parallel import thread_map
+from outcode.posing import pose, source_of
 from outcode.progress import progress
 from outcode.selection.searches import _Search, as_values, splits_of
 from outcode.selection.trials import Data, Split

@@ -22,9 +22,9 @@ from outcode import decoders, kernels, loo, machines
 from outcode import gram as grams
 from outcode._checks import Array
 from outcode.capabilities import SolvesPaths, can
-from outcode.classifier import pose, take
 from outcode.folds import distinct_rows
 from outcode.parallel import single_blas
+from outcode.posing import pose, take
 from outcode.training import Problem, Rule, train, train_path
 
 #: Beyond this many rows, trials of machines with a tol of at least COARSE_TOL use float32.
