@@ -1,7 +1,7 @@
 """The command line: argument parsing and exit codes only; `commands` does the work.
 
 Exit codes: 0 ok, 1 a fault of the program, 2 usage, 3 data or model file, 4 some cells of a study
-failed, 5 all of them failed, 130 interrupted.
+failed, 5 all of them failed, 130 interrupted, 141 whoever reads the output wants no more.
 """
 
 from __future__ import annotations
@@ -304,11 +304,15 @@ def fit(**choices: Any) -> int:
     type=click.Path(dir_okay=False),
     help="CSV file to write; default: standard output.",
 )
+@click.option(
+    "--abstain", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="ERROR",
+    help="Leave a prediction empty unless its confidence keeps the error below this, e.g. 0.05.",
+)  # fmt: skip
 def predict(**choices: Any) -> int:
     """Predict the rows of FILE, a raw table like the one used for `fit`, with a saved MODEL.
 
-    A FOLDER, a quoted PATTERN and a large file are read block by block, and predictions are
-    written as they are made.
+    A FOLDER, a quoted PATTERN, a large file and - for standard input are read block by block, and
+    predictions are written as they are made.
     """
     from outcode.app import commands
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse as sp
@@ -75,7 +75,7 @@ def labelled(
 
 
 def read_unlabelled(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | IO[bytes],
     *,
     limits: Limits = Limits(),  # noqa: B008  # frozen
     **options: Any,
@@ -91,7 +91,7 @@ def read_unlabelled(
 
 
 def _found(
-    path: str | os.PathLike[str], limits: Limits, options: dict[str, Any]
+    path: str | os.PathLike[str] | IO[bytes], limits: Limits, options: dict[str, Any]
 ) -> tuple[str, Found, Options]:
     """Return the file's name, what its reader found, and the options."""
     try:

@@ -71,12 +71,13 @@ class Source:
     limits: Limits
 
 
-def opened(path: str | os.PathLike[str], limits: Limits) -> Source:
+def opened(path: str | os.PathLike[str] | IO[bytes], limits: Limits) -> Source:
     """Return what a file holds, or standard input for "-", unpacked as often as it is packed."""
-    if str(path) == "-":
-        source = Source(STDIN, "", _bounded(sys.stdin.buffer, limits.bytes, STDIN, limits), limits)
+    stream: Any = sys.stdin.buffer if str(path) == "-" else path
+    if hasattr(stream, "read"):
+        source = Source(STDIN, "", _bounded(stream, limits.bytes, STDIN, limits), limits)
     else:
-        source = _from_file(existing(path), limits)
+        source = _from_file(existing(stream), limits)
     for _ in range(3):  # a zip of a gzip file, but no quine
         inner = _unpacked(source)
         if inner is source:
@@ -156,6 +157,11 @@ _FAULTS = (
     *(EOFError, zlib.error, lzma.LZMAError, OSError, ValueError, zipfile.BadZipFile),
     *(NotImplementedError, RuntimeError, IndexError),
 )
+
+
+def is_packed(head: bytes) -> bool:
+    """Return whether the first bytes are those of a packed file."""
+    return head.startswith((*_PACKED, b"PK\x03\x04"))
 
 
 def _unpacked(source: Source) -> Source:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from outcode.app.commands.files import warnings_said, writable
 from outcode.app.report.text import csv_cell
 from outcode.app.terminal import printable, say
 from outcode.capabilities import HasSteps, PredictsProbabilities, can
-from outcode.datasets import blocks
+from outcode.datasets import blocks, streams
 from outcode.datasets.reading import position
 from outcode.scale.tables import numbers
 from outcode.words import percent
@@ -31,6 +33,7 @@ def predict(
     proba: bool,
     coverage: float | None,
     explain: bool,
+    abstain: float | None,
     target: str | None,
     output: str | None,
     **choices: Any,
@@ -40,10 +43,15 @@ def predict(
         writable(output, keep=[model, rows])
     fitted = persistence.load(model)
     encoder = _encoder(fitted)
-    asked = _Asked(fitted, encoder, proba, coverage, explain, target)
-    with warnings_said(), _written(output) as write:
-        for table in _tables(rows, encoder, choices):
-            asked.answer(table, write)
+    careful = None if abstain is None else decided.abstaining(fitted, abstain)
+    asked = _Asked(fitted, encoder, proba, coverage, explain, careful, target)
+    try:
+        with warnings_said(), _written(output) as write:
+            for table in _tables(rows, encoder, choices):
+                asked.answer(table, write)
+    except BrokenPipeError:  # whoever read the output wants no more
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # what is left in it goes nowhere
+        return 141
     say(*asked.told(output))
     return 0
 
@@ -51,7 +59,10 @@ def predict(
 def _tables(
     rows: str, encoder: datasets.TableEncoder, choices: dict[str, Any]
 ) -> Iterator[datasets.Table]:
-    """Yield the rows: a table, or one per block of a folder, a pattern or a large file."""
+    """Yield the rows: a table, or one per block of a stream, a folder, or a large file."""
+    if rows == "-":
+        yield from streams.tables(sys.stdin.buffer, numbers(encoder), **choices)
+        return
     if not blocks.in_blocks(rows, LARGE):
         yield datasets.read_unlabelled(rows, **choices)
         return
@@ -60,50 +71,60 @@ def _tables(
             yield part.table(numbers(encoder))
 
 
+@dataclass
 class _Asked:
     """What is asked of every row, and what was seen of the rows so far."""
 
-    def __init__(
-        self, fitted: Any, encoder: datasets.TableEncoder, proba: bool, coverage: float | None,
-        explain: bool, target: str | None,
-    ) -> None:  # fmt: skip
-        self.fitted, self.encoder, self.target = fitted, encoder, target
-        self.proba, self.coverage, self.explain = proba, coverage, explain
-        self.rows = 0
-        self.unused: set[str] = set()
-        self.unseen: dict[str, dict[str, None]] = {}
-        self.truth: list[Array] = []
-        self.predicted: list[Array] = []
-        self.sets: list[Array] = []
+    fitted: Any
+    encoder: datasets.TableEncoder
+    proba: bool
+    coverage: float | None
+    explain: bool
+    careful: Any
+    target: str | None
+    rows: int = 0
+    unused: set[str] = field(default_factory=set)
+    unseen: dict[str, dict[str, None]] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
 
     def answer(self, table: datasets.Table, write: Callable[[Iterable[list[str]]], None]) -> None:
         """Predict some rows, and write what was asked for."""
-        fitted, known = self.fitted, self._known(table)
+        fitted, (truth, known) = self.fitted, self._truth(table)
         predicted = fitted.predict(table)
         shares = _proba(fitted, table) if self.proba else None
         added: dict[str, list[str]] = {}
         if self.coverage is not None:
-            self.sets.append(decided.sets(fitted, table, self.coverage))
-            added["set"] = decided.set_texts(self.sets[-1], fitted.classes_)
+            sets = decided.sets(fitted, table, self.coverage)
+            added["set"] = decided.set_texts(sets, fitted.classes_)
+            if truth is not None:
+                self.counts.update(decided.set_counts(sets, truth, fitted.classes_))
         if self.explain:
             added["why"] = [*decided.reasons(fitted, table)]
-        self.unused |= set(self.encoder.unused(table)) - known
-        for column, values in self.encoder.unseen(table).items():
-            self.unseen.setdefault(column, {}).update(dict.fromkeys(values))
+        said = predicted
+        if self.careful is not None:
+            said, answered = decided.answers(self.careful, fitted, table)
+            self.counts["answered"] += int(answered.sum())
+        self._look(table, known)
         if not self.rows:
             write([_head(added, fitted.classes_ if self.proba else ())])
-        write(_lines(self.rows, predicted, shares, added))
+        write(_lines(self.rows, said, shares, added))
         self.rows += len(predicted)
-        if self.target is not None:
-            self.predicted.append(predicted)
+        if truth is not None:
+            self.counts.update(_errors(truth, said))
 
-    def _known(self, table: datasets.Table) -> set[str]:
-        """Take in the true classes and return the name of their column."""
+    def _look(self, table: datasets.Table, known: set[str]) -> None:
+        """Take in columns that are not used, and values that were not seen; a few are enough."""
+        self.unused |= set(self.encoder.unused(table)) - known
+        for column, values in self.encoder.unseen(table).items():
+            kept = self.unseen.setdefault(column, {})
+            kept.update(dict.fromkeys(values[: max(0, 6 - len(kept))]))
+
+    def _truth(self, table: datasets.Table) -> tuple[Array | None, set[str]]:
+        """Return the true classes and the name of their column."""
         if self.target is None:
-            return set()
+            return None, set()
         at = position(self.target, table.names, table.source)
-        self.truth.append(datasets.as_labels(table.columns[at]))
-        return {table.names[at]}
+        return datasets.as_labels(table.columns[at]), {table.names[at]}
 
     def told(self, output: str | None) -> Iterator[str]:
         """Yield what to say once all rows are predicted."""
@@ -115,11 +136,23 @@ class _Asked:
             yield f"Values of {printable(column)} not seen in training: {printable(new, 200)}."
         if output:
             yield f"{self.rows} predictions: {output}"
-        if self.truth:
-            labels = np.concatenate(self.truth)
-            yield _error(labels, np.concatenate(self.predicted))
-            if self.sets:
-                yield decided.coverage_text(np.concatenate(self.sets), labels, self.fitted.classes_)
+        if self.careful is not None:
+            share = percent(self.counts["answered"] / max(1, self.rows))
+            yield f"Answered: {self.counts['answered']} of {self.rows} rows, {share}."
+        if self.target is not None:
+            wrong, known = self.counts["wrong"], self.counts["known"]
+            share = percent(wrong / max(1, known))
+            what = "answered rows" if self.careful is not None else "rows"
+            yield f"Wrong: {wrong} of {known} {what} with a known class, an error of {share}."
+            if self.coverage is not None:
+                yield decided.coverage_text(self.counts)
+
+
+def _errors(truth: Array, said: Array) -> dict[str, int]:
+    """Return how many rows have a known class and an answer, and how many of these are wrong."""
+    known = np.array([t is not None and s is not None for t, s in zip(truth, said, strict=True)])
+    wrong = truth[known].astype(str) != said[known].astype(str)
+    return {"known": int(known.sum()), "wrong": int(wrong.sum())}
 
 
 def _encoder(fitted: Any) -> datasets.TableEncoder:
@@ -131,14 +164,6 @@ def _encoder(fitted: Any) -> datasets.TableEncoder:
             "Python, or save a Pipeline of TableEncoder and the classifier."
         )
     return first
-
-
-def _error(truth: Array, predicted: Array) -> str:
-    """Return how many of the rows with a known class are wrong, in words."""
-    known = np.array([label is not None for label in truth])
-    wrong = int(np.sum(truth[known].astype(str) != predicted[known].astype(str)))
-    share = percent(wrong / max(1, int(known.sum())))
-    return f"Wrong: {wrong} of {known.sum()} rows with a known class, an error of {share}."
 
 
 def _proba(fitted: Any, table: datasets.Table) -> Array:
@@ -160,7 +185,7 @@ def _lines(
     for i, label in enumerate(predicted):
         more = map(repr, shares[i].tolist()) if shares is not None else ()
         own = (column[i] for column in added.values())
-        yield [str(first + i + 1), str(label), *own, *more]
+        yield [str(first + i + 1), "" if label is None else str(label), *own, *more]
 
 
 @contextmanager
@@ -175,7 +200,13 @@ def _written(output: str | None) -> Iterator[Callable[[Iterable[list[str]]], Non
         def write(lines: Iterable[list[str]]) -> None:
             for line in lines:
                 file.write(",".join(csv_cell(shown(cell)) for cell in line) + "\n")
+            file.flush()
 
-        yield write
+        try:
+            yield write
+        except BaseException:
+            if output:
+                os.unlink(unfinished)
+            raise
     if output:
         os.replace(unfinished, output)
