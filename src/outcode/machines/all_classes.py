@@ -33,6 +33,8 @@ class AllClasses(KernelMachine):
     #: What the dual variables are divided by.
     scale = 1.0
     parallel_folds = False  # the classes are what runs in parallel
+    #: How many times its tolerance a training may have that only ranks settings in a search.
+    trial_slack: ClassVar[float] = 10.0
 
     def solver(self, task: Task, labels: Array) -> Solve:
         """Return a function from weights of the rows and a start to a solution."""

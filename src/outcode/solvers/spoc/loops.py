@@ -12,8 +12,8 @@ from outcode.solvers.svm.loops import larger, lean, pairs, smaller
 HUGE = 1e30
 #: Curvature at or below this times the largest is taken for a linear problem.
 FLAT = 1e-14
-#: Two classes are left once this share of their largest violation is left.
-PART = 0.1
+#: Two classes are left once this share of their largest violation is left, or after so many steps.
+PART, STAY = 0.6, 64
 
 FAST = {"contract", "reassoc", "nsz", "arcp", "nnan", "ninf"}
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
@@ -123,9 +123,10 @@ def descend(
     whose steps take two samples, the second by its second-order gain
     (:func:`outcode.solvers.svm.loops.pairs`): one sample alone ([CS02] Figure 4) shifts a score as
     a whole, which the next one undoes. The classes are those of the sample that violates most; they
-    are left at ``PART`` of that violation. Stops when the largest violation is at most ``tol``.
-    ``shift`` is added to every kernel value but ``diagonal``, which has it. ``G`` and ``eta``
-    (n_classes, n) are changed in place, ``memory`` is (8, n); returns the number of steps.
+    are left at ``PART`` of that violation, or after about ``STAY`` steps. Stops when the largest
+    violation is at most ``tol``. ``shift`` is added to every kernel value but ``diagonal``, which
+    has it. ``G`` and ``eta`` (n_classes, n) are changed in place, ``memory`` is (8, n); returns the
+    number of steps.
     """
     n = G.shape[1]
     g, s, lo, hi = memory[0], memory[1], memory[2], memory[3]
@@ -155,7 +156,7 @@ def descend(
             lo[p] = -eta[a, p]
             hi[p] = eta[b, p]
         enough = 0.5 * beta * larger(0.5 * tol, PART * largest)
-        most = min(n, max_iter - steps)
+        most = min(STAY + 4 * G.shape[0], max_iter - steps)
         made = pairs(matrix, diagonal, g, s, lo, hi, n, shift, False, enough, most, up, down, gain)
         if made == 0:
             return steps
