@@ -68,21 +68,26 @@ METHODS = {
 }
 
 
-def rows(name, folder):
-    """Return the table and the labels of a set, at most CAP rows."""
+def rows(name, folder, cap):
+    """Return the table and the labels of a set, at most ``cap`` rows."""
     data = datasets.load(name, folder)
     labels = np.unique(data.y, return_inverse=True)[1]
-    if len(labels) <= CAP:
+    if len(labels) <= cap:
         return data.table, labels
     kept, _ = train_test_split(
-        np.arange(len(labels)), train_size=CAP, stratify=labels, random_state=SEED
+        np.arange(len(labels)), train_size=cap, stratify=labels, random_state=SEED
     )
     return data.table.take(np.sort(kept)), labels[np.sort(kept)]
 
 
-def cells(name, folder):
+def listed(folder):
+    with open(os.path.join(folder, "datasets.json"), encoding="utf-8") as file:
+        return sorted(json.load(file)["datasets"])
+
+
+def cells(name, folder, cap):
     """Yield the outer folds: number, training and test rows as numbers, labels."""
-    table, labels = rows(name, folder)
+    table, labels = rows(name, folder, cap)
     split = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
     for number, (train, test) in enumerate(split.split(labels, labels)):
         encoder = datasets.TableEncoder().fit(table.take(train))
@@ -114,13 +119,13 @@ def measure(method, X, y, X_test, y_test, searched):
     return record
 
 
-def run(names, methods, folder, store, folds):
+def run(names, methods, folder, store, folds, cap):
     done = {(r["set"], r["fold"], r["method"]): r for r in read(store)}
     if OURS in methods:
         for n in (60, 600):  # compiles what there is to compile
             tuned(np.random.default_rng(0).normal(size=(n, 3)), np.arange(n) % 10)
     for name in names:
-        for number, X, y, X_test, y_test in islice(cells(name, folder), folds):
+        for number, X, y, X_test, y_test in islice(cells(name, folder, cap), folds):
             for method in methods:
                 if (name, number, method) in done:
                     continue
@@ -236,6 +241,7 @@ def main():
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--folds", type=int, default=FOLDS, help="run the first of them only")
+    parser.add_argument("--cap", type=int, default=CAP, help="rows of a set at most")
     parser.add_argument("--report", action="store_true")
     parser.add_argument(
         "--cpu", action="store_true", help="CPU seconds by set, of whatever is there"
@@ -246,10 +252,8 @@ def main():
         return report(args.store)
     if args.cpu:
         return seconds(args.store)
-    names = args.sets or [
-        n for n in datasets.names(args.data) if n not in ("breast_cancer", "digits")
-    ]
-    return run(names, args.methods, args.data, args.store, args.folds)
+    names = args.sets or listed(args.data)
+    return run(names, args.methods, args.data, args.store, args.folds, args.cap)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from outcode import OutputCodeClassifierCV, kernels, load, save
-from outcode.selection import tuned
+from outcode.selection import tuning
 from outcode.selection.landscape import sample
 
 
@@ -40,7 +41,15 @@ def test_one_line_gives_a_tuned_and_calibrated_classifier():
     assert clf.score(X_test, y_test) > 0.95
     assert log_loss(y_test, clf.predict_proba(X_test)) < 0.2
     assert clf.best_score_ == clf.results_["accuracy"][clf.best_index_]
-    assert set(clf.best_params_) == {"code", "machine", "kernel", "gamma", "C", "decoder"}
+    assert set(clf.best_params_) == {
+        "code",
+        "machine",
+        "kernel",
+        "gamma",
+        "C",
+        "decoder",
+        "features",
+    }
     columns = {len(column) for column in clf.results_.values()}
     assert len(columns) == 1
     assert columns.pop() > 50
@@ -160,7 +169,7 @@ def test_time_limit_keeps_off_what_would_end_too_late():
 
 def test_a_model_with_a_mixture_is_one_file(tmp_path, monkeypatch):
     X, y = blobs()
-    monkeypatch.setattr(tuned, "preferred", lambda trials, scoring: trials[-1])
+    monkeypatch.setattr(tuning, "preferred", lambda trials, scoring: trials[-1])
     clf = OutputCodeClassifierCV("ls", random_state=0).fit(X, y)
     assert "+" in clf.best_params_["kernel"]
     save(clf, tmp_path / "model.outcode")
@@ -176,7 +185,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tuned.Search, "_mixed", interrupt)
+    monkeypatch.setattr(tuning.Search, "_mixed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X + 1.0, y)
     np.testing.assert_array_equal(clf.predict_proba(X), before)
@@ -188,6 +197,62 @@ def test_without_refit_there_is_a_choice_and_no_model():
     assert clf.best_params_["machine"] in ("ls", "svm")
     with pytest.raises(AttributeError, match="refit=True"):
         clf.predict(X)
+
+
+def test_features_that_say_nothing_count_less():
+    X, y = blobs(150)
+    noise = np.random.default_rng(0).normal(size=(150, 30)) * X.std()
+    weighted, plain = (
+        OutputCodeClassifierCV("ls", feature_weights=on, random_state=0) for on in (True, False)
+    )
+    rows = np.column_stack([X, noise])
+    weighted.fit(rows, y)
+    plain.fit(rows, y)
+    assert weighted.best_params_["features"] == "weighted"
+    assert weighted.feature_scale_[1:3].min() > 3.0 * weighted.feature_scale_[3:].max()
+    assert plain.feature_scale_ is None
+    assert weighted.best_score_ > plain.best_score_
+    assert set(weighted.results_["features"]) == {"weighted", "plain"}  # both were tried
+    assert set(plain.results_["features"]) == {"plain"}
+
+
+def test_weighted_features_are_in_the_model_file(tmp_path):
+    X, y = blobs(80)
+    X = np.column_stack([X, np.random.default_rng(0).normal(size=(80, 20)) * X.std()])
+    clf = OutputCodeClassifierCV("ls", "rbf", random_state=0).fit(X, y)
+    assert clf.best_params_["features"] == "weighted"
+    save(clf, tmp_path / "model.outcode")
+    again = load(tmp_path / "model.outcode")
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    scaled = OutputCodeClassifierCV(feature_weights=False).fit(X, y).best_estimator_
+    scales = np.array(clf.best_estimator_.machine_.kernel_.scales)
+    np.testing.assert_allclose(scales / scales[0], clf.feature_scale_ / clf.feature_scale_[0])
+    assert not scaled.machine_.kernel_.scales
+
+
+def test_spoc_is_tried_where_support_vector_machines_win():
+    X, y = blobs(120)
+    clf = OutputCodeClassifierCV(("ls", "spoc"), codes="ova", random_state=0).fit(X, y)
+    assert "spoc" in clf.results_["machine"]
+    alone = OutputCodeClassifierCV("spoc", codes="ova", random_state=0).fit(X, y)
+    assert alone.best_params_["machine"] == "spoc"
+    assert alone.score(X, y) > 0.8
+
+
+def test_many_classes_do_without_pairs():
+    X, y = make_blobs(600, n_features=5, centers=200, random_state=0)
+    clf = OutputCodeClassifierCV("ls", "rbf", random_state=0).fit(X, y)
+    assert set(clf.results_["code"]) == {"ova"}
+    assert clf.score(X, y) > 0.9
+
+
+def test_many_rows_within_the_time_limit():
+    X, y = make_blobs(20_000, n_features=20, centers=5, cluster_std=6.0, random_state=0)
+    started = time.process_time()
+    clf = OutputCodeClassifierCV(time_limit=5.0, random_state=0).fit(X, y)
+    assert time.process_time() - started < 15.0  # CPU seconds of all threads
+    assert clf.score(X[:2000], y[:2000]) > 0.9
+    assert len(clf.best_estimator_.labels_) == 20_000
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy", "neg_log_loss"])
@@ -230,14 +295,14 @@ def test_support_vectors_alone(monkeypatch):
     X, y = blobs(120)
     clf = OutputCodeClassifierCV(machines="svm", random_state=0).fit(X, y)
     assert clf.best_params_["machine"] == "svm"
-    monkeypatch.setattr(tuned, "LEAST_SQUARES_ROWS", 100)
+    monkeypatch.setattr(tuning, "LEAST_SQUARES_ROWS", 100)
     many = OutputCodeClassifierCV(random_state=0).fit(X, y)
     assert many.best_params_["machine"] == "svm"
     np.testing.assert_array_equal(many.predict_proba(X), clf.predict_proba(X))
 
 
 def test_the_map_of_many_rows_is_made_on_a_sample(monkeypatch):
-    monkeypatch.setattr(tuned, "FULL_ROWS", 450)
+    monkeypatch.setattr(tuning, "FULL_ROWS", 450)
     X, y = blobs(500)
     clf = OutputCodeClassifierCV(random_state=0).fit(X, y)
     assert set(clf.results_["n_rows"]) == {300, 450}

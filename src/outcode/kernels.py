@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -318,7 +318,8 @@ class Laplacian(OfDistance):
 class Mixture(Kernel):
     """K(x, z) = sum_k w_k exp(-gamma_k d_k(x, z)): a weighted sum of kernels of distances.
 
-    It is named by its own formula, so that a parameter and a model file hold it as text.
+    It is named by its own formula, so that a parameter and a model file hold it as text. A gamma
+    for each feature multiplies the features of all terms.
 
     Examples
     --------
@@ -333,6 +334,7 @@ class Mixture(Kernel):
     terms: tuple[tuple[float, str, float], ...] = ()
 
     has_gamma = False
+    stretch = 1.0
     mixes = True
 
     @classmethod
@@ -362,6 +364,11 @@ class Mixture(Kernel):
     def combine(self, values: Callable[[str, float], Array]) -> Array:
         """Return the weighted sum of ``values(name, gamma)``."""
         return sum(w * values(name, gamma) for w, name, gamma in self.terms)  # type: ignore[return-value]  # there is a term
+
+    def gradient(self, a: Rows, B: Rows, coef: Array) -> Array:
+        """Return the derivatives of sum_i c_is K(a, b_i) by a, (n_sums, n_features)."""
+        parts = [w * KERNELS[name](g).gradient(a, B, coef) for w, name, g in self.terms]  # type: ignore[attr-defined]  # of_distance
+        return np.asarray(sum(parts))
 
     def diagonal(self, A: Rows) -> Array:
         return np.full(len(A), sum(w for w, _, _ in self.terms))
@@ -470,7 +477,8 @@ def resolve(
     if kind is Custom:
         return Custom(function=kernel)
     if kind is Mixture:
-        return Mixture.parse(kernel)
+        scales = feature_gammas(gamma, X.shape[1]).tolist() if np.ndim(gamma) else ()
+        return replace(Mixture.parse(kernel), scales=(*scales,))
     if not kind.has_gamma:
         return kind()
     if np.ndim(gamma):

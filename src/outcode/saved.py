@@ -301,16 +301,14 @@ class KernelKind:
     def write(self, value: Any, place: Place) -> Any:
         if value.given:
             return None
+        own = {"scales": [float(scale) for scale in value.scales]} if value.scales else {}
         if value.mixes:
-            return str(value)
+            return {"mixture": str(value), **own} if own else str(value)
         names = [name for name, kind in kernels.KERNELS.items() if type(value) is kind]
         if not names:
-            raise place.fault(
-                "a kernel that is a function cannot be written: use a named kernel, or "
-                "kernel='precomputed'"
-            )
+            why = "a kernel that is a function cannot be written: use a named kernel, or "
+            raise place.fault(why + "kernel='precomputed'")
         numbers = {key: float(getattr(value, key)) for key in ("gamma", "degree", "coef0")}
-        own = {"scales": [float(scale) for scale in value.scales]} if value.scales else {}
         return {"name": names[0], **numbers, **own}
 
     def read(self, item: Any, place: Place) -> Any:
@@ -318,6 +316,9 @@ class KernelKind:
             return kernels.Precomputed()
         if isinstance(item, str):
             return _mixture(item, place)
+        if isinstance(item, dict) and "mixture" in item:
+            f = place.fields(item, "mixture", "scales")
+            return replace(_mixture(f["mixture"], place), scales=self._scales(f["scales"], place))
         own = ("scales",) if isinstance(item, dict) and "scales" in item else ()
         fields = place.fields(item, "name", "gamma", "degree", "coef0", *own)
         name = Word(tuple(kernels.KERNELS)).read(fields["name"], place)
@@ -335,9 +336,9 @@ class KernelKind:
         return tuple(Number(low=0.0).read(one, place) for one in items)
 
 
-def _mixture(item: str, place: Place) -> kernels.Mixture:
+def _mixture(item: Any, place: Place) -> kernels.Mixture:
     try:
-        return kernels.Mixture.parse(item)
+        return kernels.Mixture.parse(str(item))
     except ValueError as error:
         raise place.fault(str(error)) from None
 

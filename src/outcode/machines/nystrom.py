@@ -84,8 +84,9 @@ class Nystrom(Machine):
     ----------
     n_landmarks : how many rows become landmarks; more cost time and lower the error
     kernel : "rbf", "linear", "poly", "laplacian", "sigmoid" or a function
-    gamma : number, "scale" (1 / (d var X)), "auto" (1 / d), or "loo": the width with the smallest
-        leave-one-out error of the landmark model on a sample of the rows
+    gamma : number, "scale" (1 / (d var X)), "auto" (1 / d), a number >= 0 for each feature, or
+        "loo": the width with the smallest leave-one-out error of the landmark model on a sample of
+        the rows
     degree, coef0 : of the polynomial and the sigmoid kernel
     C : weight of the losses, or "cv": the power of ten with the smallest error on held-out rows of
         a sample
@@ -124,7 +125,7 @@ class Nystrom(Machine):
         self,
         n_landmarks: int = 1000,
         kernel: Any = "rbf",
-        gamma: float | str = "scale",
+        gamma: Any = "scale",
         *,
         degree: int = 3,
         coef0: float = 0.0,
@@ -257,11 +258,13 @@ class Nystrom(Machine):
                 "kernel's name or function."
             )
 
-        def of(gamma: float | str) -> kernels.Kernel:
+        def of(gamma: Any) -> kernels.Kernel:
             return kernels.resolve(
                 self.kernel, X, gamma=gamma, degree=self.degree, coef0=self.coef0
             )
 
+        if np.ndim(self.gamma):
+            return of(self.gamma)
         if self.gamma == "loo":
             sample = choice.Sample(*choice.subsample(X, labels, 0), of)
             values = choice.VALUES_OF_C if self.C == "cv" else [positive(self.C, "C")]
@@ -277,7 +280,8 @@ class Nystrom(Machine):
 
         def error(C: float) -> float:
             trial = Nystrom(**{**self.get_params(deep=False), "C": C, "certified": False})
-            trial.set_params(gamma=getattr(kernel, "gamma", 1.0))
+            if not np.ndim(self.gamma):
+                trial.set_params(gamma=getattr(kernel, "gamma", 1.0))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 margins = trial.fit(rows[~out], signs[own[~out]]).margins(rows[out])

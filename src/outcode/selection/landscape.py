@@ -38,6 +38,7 @@ class Trial:
     """
 
     stage: str
+    features: str
     machine: str
     kernel: Any
     gamma: float | None
@@ -60,7 +61,7 @@ class Landscape:
     """Distinct rows with their labels, weights and codes, ready for trials.
 
     ``codes`` maps what the user gave to matrices; ``X`` is the kernel matrix itself for a
-    precomputed kernel.
+    precomputed kernel. ``scale`` (n_features,) multiplies the features of kernels of a distance.
     """
 
     X: Any
@@ -68,6 +69,7 @@ class Landscape:
     weight: Array
     codes: dict[Any, Array]
     stage: str = "map"
+    scale: Array | None = None
 
     def __post_init__(self) -> None:
         self._distances: dict[str, Array] = {}
@@ -81,15 +83,36 @@ class Landscape:
         """Weights of the rows in held-out scores."""
         return scored(self.labels, self.weight)
 
+    @cached_property
+    def plain(self) -> Landscape:
+        """The same rows with all features as they are."""
+        return self if self.scale is None else replace(self, scale=None)
+
+    @cached_property
+    def scaled(self) -> Any:
+        """The rows with every feature times its scale."""
+        scale = () if self.scale is None else (*self.scale.tolist(),)
+        return kernels.Kernel(scales=scale).scaled(self.X)
+
+    def features(self, kernel: Any) -> str:
+        """Say whether a kernel sees weighted features."""
+        kind = kernels.named(kernel)
+        seen = self.scale is not None and (kind.of_distance or kind.mixes)
+        return "weighted" if seen else "plain"
+
+    def like(self, trial: Trial) -> Landscape:
+        """Return these rows with the features as a trial sees them."""
+        return self if trial.features == "weighted" else self.plain
+
     def part(self, rows: Array, stage: str, pairwise: bool) -> Landscape:
         """Return the landscape of some of the rows."""
         X = self.X[rows][:, rows] if pairwise else self.X[rows]
-        return Landscape(X, self.labels[rows], self.weight[rows], self.codes, stage)
+        return Landscape(X, self.labels[rows], self.weight[rows], self.codes, stage, self.scale)
 
     def distances(self, kernel: str) -> Array:
         """Return the (n, n) distances of a kernel that is a function of one."""
         if kernel not in self._distances:
-            self._distances[kernel] = between(kernel, self.X)
+            self._distances[kernel] = between(kernel, self.scaled)
         return self._distances[kernel]
 
     def median(self, kernel: str) -> float:
@@ -151,6 +174,7 @@ class Landscape:
         return [
             Trial(
                 stage=self.stage,
+                features=self.features(setting["kernel"]),
                 n_rows=len(self),
                 accuracy=float(accuracy[k]),
                 balanced_accuracy=self._balanced(right[k]),
