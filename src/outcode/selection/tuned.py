@@ -47,7 +47,8 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
     Beyond a few hundred rows the map is made on a sample and its best settings are tried on all
     rows (at most 3,000). Only the final machine is trained on everything: beyond 8,000 rows a
     support vector machine, beyond 50,000 or where time is short
-    :class:`~outcode.machines.Nystrom` with the kernel and code chosen. Rows with the same content and label are left out together, so a weight of 2 equals a repeated row.
+    :class:`~outcode.machines.Nystrom` with the kernel and code chosen. Rows with the same content
+    and label are left out together, so a weight of 2 equals a repeated row.
 
     Parameters
     ----------
