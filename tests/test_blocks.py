@@ -15,7 +15,10 @@ pytest.importorskip("click")
 from outcode import persistence
 from outcode.app import cli
 from outcode.app.commands import blocks as command
-from outcode.datasets import DataError, TableEncoder, blocks, cuts
+from outcode.app.commands import large
+from outcode.app.study import Store
+from outcode.datasets import DataError, TableEncoder, blocks, cuts, drawing
+from outcode.scale.rest import Rest
 from outcode.scale.tables import Stored, Tables
 
 FIT = ("-t", "species", "--landmarks", "60", "-o", "m.oc")
@@ -202,3 +205,41 @@ def test_files_that_do_not_agree_on_a_type_become_text(tmp_path):
     assert sample.data.table.kinds[0] == "nominal"
     with pytest.raises(DataError, match="no such file"):
         blocks.parts(tmp_path / "nothing")
+
+
+def test_compare_takes_a_sample_for_exact_methods_and_all_rows_for_landmarks(
+    run, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(large, "SAMPLE_ROWS", 300)
+    options = ("-t", "species", "-m", "ova+hinge+ls,landmarks", "-j", "0", "-o", "r.json")
+    code, _, said = run("compare", "rows", *options, "--time", "600", "--drop", "note")
+    assert code == 0
+    assert "300 of 1,200 rows are a sample for exact methods; landmarks has all" in said
+    assert re.search(r"landmarks: [\d,]+ of them on 1,200 rows, about .* and .* a fit", said)
+    assert "Train on all rows: outcode fit rows --landmarks=" in said
+    page = (tmp_path / "r.json").read_text()
+    assert "A sample of 300 of 1,200 rows" in page
+    with Store("r.db") as store:
+        records = {r["method"]: r for r in store.records()}
+    assert records["landmarks"]["status"] == "ok"
+    assert records["landmarks"]["metrics"]["n_train"] == 1140
+    assert records["ova+hinge+ls"]["metrics"]["n_train"] <= 240
+
+
+def test_a_stratified_sample_and_the_rest_are_all_rows_once(folder):
+    frame(40, seed=9).assign(species="rare").head(3).to_csv(folder / "part9.csv", index=False)
+    parts = blocks.parts(folder)
+    seen = blocks.sample(parts, "species", "rows", 0)
+    drawn = drawing.drawn(parts, seen, 120, 0)
+    assert (drawn.n_rows, len(drawn.data.y)) == (1203, drawn.n_taken)
+    assert 115 <= drawn.n_taken <= 125
+    assert (drawn.data.y == "rare").sum() == 2
+    encoder = TableEncoder().fit(drawn.data.table)
+    rest = Rest(parts, seen.names, seen.target, drawn.taken, drawn.n_rows - drawn.n_taken)
+    classes = np.unique(drawn.data.y)
+    known = encoder.transform(drawn.data.table), np.searchsorted(classes, drawn.data.y)
+    found = [load() for load in rest.beside(*known, encoder, classes).loaders()]
+    assert [block.number for block in found] == list(range(len(found)))
+    every = np.concatenate([classes[block.y] for block in found])
+    whole = np.concatenate([blocks.labels(part.found(), "species", part) for part in parts])
+    assert sorted(every) == sorted(whole)

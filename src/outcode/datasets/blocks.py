@@ -201,22 +201,27 @@ def _spread(given: Sequence[TablePart], rng: np.random.RandomState) -> Found:
         same_columns(found.names, first.names, part)
         tables.append(_some_rows(found, -(-SAMPLE_ROWS // len(at)), rng))
     with given[0].explained():
-        joined = pa.concat_tables(_alike(tables), promote_options="permissive")
+        joined = pa.concat_tables(alike(tables), promote_options="permissive")
     plan = given[0].plan
     about = first.about if plan is None else plan.layout.about
     return replace(first, columns=[joined.column(name) for name in first.names], about=about)
 
 
-def _some_rows(found: Found, most: int, rng: np.random.RandomState) -> Any:
+def as_arrow(found: Found) -> Any:
+    """Return what a reader found as a table of pyarrow."""
     import pyarrow as pa
 
-    table = pa.table(dict(zip(found.names, found.columns, strict=True)))
+    return pa.table(dict(zip(found.names, found.columns, strict=True)))
+
+
+def _some_rows(found: Found, most: int, rng: np.random.RandomState) -> Any:
+    table = as_arrow(found)
     if table.num_rows <= most:
         return table
     return table.take(np.sort(rng.choice(table.num_rows, most, replace=False)))
 
 
-def _alike(tables: list[Any]) -> list[Any]:
+def alike(tables: list[Any]) -> list[Any]:
     """Return tables whose columns have one type each; text where the files do not agree."""
     import pyarrow as pa
 

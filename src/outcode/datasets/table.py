@@ -172,6 +172,7 @@ class Dataset:
     hash : sha256 of the table and the labels, whatever the file's name and compression
     findings : what a user should know about the data
     about : plain sentences on what was inferred
+    rest : further rows, in blocks, beside a table that is a sample of them; None without any
 
     Examples
     --------
@@ -188,6 +189,7 @@ class Dataset:
     hash: str = ""
     findings: tuple[Finding, ...] = ()
     about: tuple[str, ...] = ()
+    rest: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Table):

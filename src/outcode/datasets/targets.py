@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -109,24 +110,34 @@ def _bin_names(cuts: list[float]) -> list[str]:
 def sampled(data: Dataset, n_rows: int, seed: int = 0) -> Dataset:
     """Return a data set with so many rows, each class as frequent as in all of them.
 
-    A class keeps two rows at least, so that there may be more.
+    A class keeps two rows at least, so that there may be more. Of a data set that is itself a
+    sample of files, the test rows all stay.
     """
     if n_rows >= len(data.y):
         return data
-    labels = np.unique(data.y, return_inverse=True)[1]
+    kept = np.zeros(len(data.y), dtype=bool)
+    if data.rest is not None and data.split is not None:
+        kept = data.split == "test"
+    some = np.flatnonzero(~kept)
+    labels = np.unique(data.y[some], return_inverse=True)[1]
     rng, quota = np.random.RandomState(seed), _quota(np.bincount(labels), n_rows)
     order = rng.permutation(len(labels))
-    taken = [order[labels[order] == q][:n] for q, n in enumerate(quota)]
-    rows = np.sort(np.concatenate(taken))
+    taken = [some[order[labels[order] == q][:n]] for q, n in enumerate(quota)]
+    rows = np.sort(np.concatenate([*taken, np.flatnonzero(kept)]))
     told = f"A sample of {len(rows):,} of {len(data.y):,} rows, each class as frequent as in all."
     return replace(
         data,
         table=data.table.take(rows),
         y=data.y[rows],
         split=None if data.split is None else data.split[rows],
-        hash="",  # of what is taken
+        hash="" if data.rest is None else _hash_of(data, rows),  # of what is taken
         about=(*data.about, told),
     )
+
+
+def _hash_of(data: Dataset, rows: Array) -> str:
+    """Return the hash of some rows of a sample: of the files and of which rows these are."""
+    return hashlib.sha256(data.hash.encode() + rows.tobytes()).hexdigest()
 
 
 def _quota(counts: Array, n: int) -> list[int]:

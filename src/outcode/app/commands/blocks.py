@@ -76,7 +76,8 @@ def fit_blocks(
     source = os.path.abspath(source) if dask else source
     parts, sample = opened(source, choices)
     scale = None if choices["scale"] == "none" else choices["scale"]
-    encoder = datasets.TableEncoder(scale).fit(sample.data.table)
+    encoder = datasets.TableEncoder(scale, tails="auto")
+    encoder.fit(sample.data.table, sample.data.y)
     clf = classifier(method, landmarks, len(np.unique(sample.data.y)), choices)
     work = Path(f"{output}.work")
     rows = Tables(parts, sample.names, sample.target, encoder, spread=dask is not None)

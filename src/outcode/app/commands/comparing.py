@@ -14,9 +14,12 @@ import numpy as np
 from outcode import datasets
 from outcode.app import report as reports
 from outcode.app import study, terminal
+from outcode.app.commands import large as large_files
+from outcode.app.commands.blocks import LARGE
 from outcode.app.commands.files import READING, REPORTS, dataset, reading, writable
 from outcode.app.report.evidence import LEAK
 from outcode.app.terminal import printable, say
+from outcode.datasets import blocks
 from outcode.words import duration
 
 #: The data set compared when none is given.
@@ -37,21 +40,24 @@ def _compare(command: str, began: float, sources: Sequence[str], choices: dict[s
     output = writable(choices["output"], REPORTS, keep=sources)
     if choices["methods"] is not None:
         study.methods(_names(choices["methods"]))  # a slip is told before the data are read
-    found = [dataset(source, **reading(choices)) for source in sources or [DEFAULT]]
+    found, large = _read(sources or [DEFAULT], choices)
     found += [part for data in found for part in _without_leaks(data)]
     rows = {data.name: len(data.y) for data in found}
     whole_rows = len(found[0].y) + bool(choices["sample"])  # a sample asked for is asked for again
     plan = study.Study(
         found,
-        _methods(found, choices),
+        _on_all_rows(large, _methods(found, choices), choices, began),
         **{name: choices[name] for name in ("folds", "repeats", "seed", "scale")},
     )
     if choices["dry_run"]:
         say(str(study.dry_run(plan, n_jobs=choices["n_jobs"])))
         return 0
     whole, end = plan, _end(choices["time"], began) if choices["time"] else None
+    if end is not None and large:  # one fold leaves the time for all rows
+        plan = replace(plan, splits="own") if len(large) == len(found) else replace(plan, first=1)
     if end is not None:
-        plan = _on_fewer_rows(plan, end - time.monotonic(), choices["n_jobs"])
+        share = 1.0 - large_files.SHARE if large else 1.0
+        plan = _on_fewer_rows(plan, share * (end - time.monotonic()), choices["n_jobs"])
     store = study.Store(choices["store"] or output.with_suffix(".db"))
     limits = {k: choices[k] for k in ("n_jobs", "time_limit", "cell_timeout", "memory_limit")}
 
@@ -65,7 +71,36 @@ def _compare(command: str, began: float, sources: Sequence[str], choices: dict[s
     plan, outcome = follow(plan, store, seconds, described, kept.record, **limits)
     summary = kept.write()
     _conclude(summary, output, outcome, sources or [DEFAULT], whole_rows, choices, store)
+    if len(large) == len(sources) == 1:
+        say(f"Train on all rows: {_fit_large(sources[0], plan, choices)}")
     return outcome.exit_code
+
+
+def _read(
+    sources: Sequence[str], choices: dict[str, Any]
+) -> tuple[list[datasets.Dataset], list[large_files.Large]]:
+    """Return the data sets, large ones as a sample with the rest of their rows beside it."""
+    found: list[datasets.Dataset] = []
+    large: list[large_files.Large] = []
+    for source in sources:
+        if source != "-" and blocks.in_blocks(source, LARGE):
+            large.append(large_files.dataset(source, choices))
+            found.append(large[-1].data)
+        else:
+            found.append(dataset(source, **reading(choices)))
+    return found, large
+
+
+def _on_all_rows(
+    large: list[large_files.Large], methods: list[study.Method], choices: dict[str, Any],
+    began: float,
+) -> list[study.Method]:  # fmt: skip
+    """Return the methods, for large files the one on landmarks first, unless others were named."""
+    others = [method for method in methods if method.name != "landmarks"]
+    if not large or (choices["methods"] is not None and len(others) == len(methods)):
+        return methods
+    left = began + choices["time"] - time.monotonic() if choices["time"] else None
+    return [large_files.method(large[0], choices["scale"], left), *others]
 
 
 def _end(seconds: float, began: float) -> float:
@@ -171,7 +206,7 @@ def _conclude(
     own = _own(summary) if best in study.BASELINES else best
     if best in study.BASELINES:
         lines.append(f"{best} is scikit-learn's own; {own or 'nothing'} is the next of outcode's.")
-    if own and len(sources) == 1:
+    if own and len(sources) == 1 and not blocks.in_blocks(sources[0], LARGE):
         lines.append(f"Train it: {_fit_command(own, sources[0], rows, choices, store)}")
     say(*lines)
 
@@ -180,6 +215,16 @@ def _own(summary: dict[str, Any]) -> str | None:
     """Return the best method on the (last) leaderboard that a model file can hold."""
     board = summary["sections"]["leaderboard"]["data"]["tables"][-1]["rows"]
     return next((r["full"] for r in board if not r["baseline"] and r["finished"]), None)
+
+
+def _fit_large(source: str, plan: study.Study, choices: dict[str, Any]) -> str:
+    """Return the command that trains on all rows of a large file, a folder or a pattern."""
+    told = [m.estimator.machine.n_landmarks for m in plan.methods if m.name == "landmarks"]
+    options = [f"--landmarks={told[0] if told else 1000}"]
+    given = {name: choices[name] for name in ("target", "delimiter", "encoding")}
+    options += [f"--{name}={value}" for name, value in given.items() if value is not None]
+    options += [f"--drop={column}" for column in choices["drop"]]
+    return shlex.join(["outcode", "fit", source, *options])
 
 
 def _fit_command(

@@ -16,9 +16,10 @@ from outcode.app.study.methods import (
     Method,
     baselines,
     methods,
+    on_landmarks,
     preset,
 )
-from outcode.app.study.plan import Cell, Study, from_arrays
+from outcode.app.study.plan import Cell, Study, deal, from_arrays
 from outcode.app.study.progress import Outcome, Progress
 from outcode.app.study.running import run
 from outcode.app.study.store import Store, StoreError
@@ -42,11 +43,13 @@ __all__ = [
     "Study",
     "affordable",
     "baselines",
+    "deal",
     "dry_run",
     "facts",
     "from_arrays",
     "left_out",
     "methods",
+    "on_landmarks",
     "preset",
     "run",
     "run_in_time",

@@ -199,7 +199,9 @@ def affordable(
     if all(len(data.y) <= FEW_ROWS for data in study.datasets):
         return study
     begin = time.monotonic()
-    small = tuple(sampled(data, PROBE_ROWS, study.seed) for data in study.datasets)
+    small = tuple(
+        replace(sampled(data, PROBE_ROWS, study.seed), rest=None) for data in study.datasets
+    )
     probe = replace(study, datasets=small, folds=2, repeats=1, first=1, baselines=False)
     with Store(":memory:") as store:
         limit = PROBE_SHARE * seconds

@@ -12,14 +12,20 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from outcode import metrics
+from outcode import machines, metrics
 from outcode._checks import Array
 from outcode.app.study import fitted as told
 from outcode.app.study.describe import versions
 from outcode.app.study.influence import influences
 from outcode.app.study.plan import SCALES, Cell, Rows
 from outcode.app.study.warmup import warm_up
-from outcode.capabilities import HasCode, MadeOfElements, PredictsProbabilities, can
+from outcode.capabilities import (
+    HasCode,
+    MadeOfElements,
+    PredictsProbabilities,
+    TrainsOnBlocks,
+    can,
+)
 from outcode.datasets import TableEncoder
 from outcode.results import plain
 
@@ -126,7 +132,7 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
     X_test = encoder.transform(rows.table.take(cell.test))
     clf = told.seeded(cell.estimator, cell_seed(cell))
     begin = time.perf_counter()
-    clf.fit(X_train, labels[cell.train])
+    _fit(clf, X_train, cell, rows, encoder)
     between = time.perf_counter()
     predicted = np.asarray(clf.predict(X_test))
     end = time.perf_counter()
@@ -135,6 +141,7 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
         "fit_seconds": between - begin,
         "predict_seconds": end - between,
         "support_vectors": told.support_vectors(clf),
+        "n_train": _rows_seen(clf, cell),
     }
     details |= _details(cell, clf, X_test, labels[cell.test], predicted)
     if cell.repeat == 0 and cell.fold < INFLUENCE_FOLDS:
@@ -148,6 +155,20 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
         "metrics": blank(cell)["metrics"] | measured,
         "details": details,
     }
+
+
+def _fit(clf: Any, X: Any, cell: Cell, rows: Rows, encoder: TableEncoder) -> None:
+    """Train on the rows of the fold, and on those beside the sample where the machine can."""
+    labels = rows.labels[cell.train]
+    inner = machines.resolve(clf.elements()[1]) if can(clf, MadeOfElements) else None
+    if rows.rest is None or not can(inner, TrainsOnBlocks):
+        clf.fit(X, labels)
+    else:
+        clf.fit(rows.rest.beside(X, labels, encoder, rows.classes))
+
+
+def _rows_seen(clf: Any, cell: Cell) -> int:
+    return int(getattr(getattr(clf, "machine_", None), "n_rows_", len(cell.train)))
 
 
 def cell_seed(cell: Cell) -> int:

@@ -278,6 +278,19 @@ def _tuned(grid: Grid) -> Method:
     return Method("tuned", OutputCodeClassifierCV(), title)
 
 
+def on_landmarks(n_landmarks: int = 1000, n_classes: int = 0) -> Method:
+    """Return the machine on landmarks, which trains on all rows of a file larger than memory."""
+    machine = machines.MACHINES["nystrom"](n_landmarks, gamma="loo", C="cv")
+    code = "ova" if n_classes <= 200 else "similar"
+    title = f"{code} code, likelihood decoder, {n_landmarks:,} landmarks; gamma and C on a sample"
+    clf = OutputCodeClassifier(code, machine, "likelihood")
+    return Method("landmarks", clf, title, growth=1.0)
+
+
+def _landmarks(grid: Grid) -> Method:
+    return on_landmarks()
+
+
 def _spoc(grid: Grid) -> Method:
     title = f"SPOC, all classes in one machine; {grid.words()}, beta = 1/C"
     return Method("spoc", _shared(SPOC(), grid), title)
@@ -294,6 +307,7 @@ def _sbc(grid: Grid) -> Method:
 #: Methods that are no combination of code, decoder and machine.
 METHODS: dict[str, Callable[[Grid], Method]] = {
     "tuned": _tuned,
+    "landmarks": _landmarks,
     "spoc": _spoc,
     "sbc": _sbc,
     "svc": _svc,

@@ -47,11 +47,15 @@ def from_arrays(name: str, X: Any, y: Any, split: Any = None) -> datasets.Datase
 
 @dataclass(frozen=True)
 class Rows:
-    """A data set as workers know it; ``labels`` are places in the sorted ``classes``."""
+    """A data set as workers know it; ``labels`` are places in the sorted ``classes``.
+
+    ``rest`` are further rows, in blocks, of a data set whose table is a sample.
+    """
 
     table: Any
     labels: Array
     classes: tuple[str, ...]
+    rest: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +237,7 @@ def describe_estimator(value: Any) -> Any:
 
 def _rows(data: Any) -> Rows:
     classes, labels = np.unique(data.y, return_inverse=True)
-    return Rows(data.table, labels, tuple(map(str, classes)))
+    return Rows(data.table, labels, tuple(map(str, classes)), getattr(data, "rest", None))
 
 
 def _own_split(data: Any) -> tuple[Array, Array]:
