@@ -12,14 +12,19 @@ from outcode.datasets.cells import STRAY, as_nominal, floats, is_missing, is_num
 from outcode.datasets.table import DataError, prefix
 
 
-def as_numbers(column: Array, name: str, source: str = "", marks: str = "") -> Array:
-    """Return a column as numbers, read with the marks of the training file; text is a DataError."""
+def as_numbers(
+    column: Array, name: str, source: str = "", marks: str = "", *, strict: bool = False
+) -> Array:
+    """Return a column as numbers, read with the marks of the training file; text is a DataError.
+
+    A few words are taken as missing, unless ``strict``.
+    """
     if column.dtype == float:
         return column
     cells = as_nominal(column).tolist()
     plain = floats(cells) if marks in ("", ".") else None
     values = _marked(cells, marks) if plain is None else plain
-    if values is None:
+    if values is None and not strict:
         values = _without_words(cells, name, source, marks)
     if values is not None:
         return values

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from outcode.datasets import TableEncoder
+from outcode.datasets import Table, TableEncoder
 from outcode.datasets.blocks import TablePart, labels, same_columns
+from outcode.datasets.imposed import as_numbers
 from outcode.scale.sources import Block, Loader, Source
 
 
@@ -37,8 +38,24 @@ class EncodedPart:
         same_columns(found.names, self.names, part)
         y = labels(found, self.target, part)
         with part.explained():
-            X = self.encoder.transform(as_text(found, part.where))
+            X = self.encoder.transform(_strict(as_text(found, part.where), self.encoder))
         return Block(X, y.astype(str), None, None, part.cut.path, part.cut.number, part.cut.first)
+
+
+def _strict(table: Table, encoder: TableEncoder) -> Table:
+    """Return a table with its numbers read; a word among them is an error."""
+    marks = {c.name: c.marks for c in encoder.columns_ if c.kind == "numeric"}
+    columns = tuple(
+        as_numbers(column, name, table.source, marks[name], strict=True)
+        if name in marks and column.dtype == object
+        else column
+        for name, column in zip(table.names, table.columns, strict=True)
+    )
+    kinds = tuple(
+        "numeric" if name in marks else kind
+        for name, kind in zip(table.names, table.kinds, strict=True)
+    )
+    return replace(table, columns=columns, kinds=kinds)
 
 
 def numbers(encoder: TableEncoder) -> frozenset[str]:
