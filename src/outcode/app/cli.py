@@ -319,6 +319,17 @@ def predict(**choices: Any) -> int:
     return commands.predict(**choices)
 
 
+@cli.command(short_help="Describe a saved model in Markdown.")
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.option("--store", help="Study of its data (.db), whose leaderboard goes into the card.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="A .md file; else printed.")
+def card(**choices: Any) -> int:
+    """Describe a saved MODEL: classes, input, answers, held-out errors, limits."""
+    from outcode.app import commands
+
+    return commands.card(**choices)
+
+
 @cli.command(short_help="Write a saved model for ONNX, NumPy or C.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.option(

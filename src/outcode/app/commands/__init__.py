@@ -1,5 +1,6 @@
 """What each command does; every function returns the exit code."""
 
+from outcode.app.commands.carding import card
 from outcode.app.commands.comparing import compare
 from outcode.app.commands.exporting import export_model
 from outcode.app.commands.faults import exit_code, sentence
@@ -9,6 +10,7 @@ from outcode.app.commands.showing import code, doctor
 from outcode.app.commands.writing import report, reproduce
 
 __all__ = [
+    "card",
     "code",
     "compare",
     "doctor",
