@@ -142,6 +142,17 @@ def test_methods_level_in_error_are_ranked_by_log_loss_then_time():
     assert "x faster than" in answer["headline"]
 
 
+def test_a_much_worse_mean_is_not_taken_for_its_log_loss():
+    meta, records = study(4, folds=2, n_test=50, broken=False, methods=METHODS[:2])
+    for record in records:
+        place, fold = METHODS.index(record["method"]), record["fold"]
+        record["metrics"] |= {"error": 0.4 + 0.1 * place + 0.1 * fold * (1 - place)}
+        record["metrics"] |= {"log_loss": 0.5 - 0.3 * place}
+    answer = section(report.summarise(meta, records), "answer")
+    assert "none of the" in answer["headline"] or "not significantly" in answer["headline"]
+    assert answer["best"] == METHODS[0]
+
+
 def test_without_probabilities_the_fastest_of_equals_is_taken():
     summary = report.summarise(*level_study([None, None, None, None], [1.0, 6.0, 0.5, 0.1]))
     assert section(summary, "answer")["best"] == METHODS[2]

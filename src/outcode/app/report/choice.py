@@ -12,6 +12,8 @@ from outcode.app.report.evidence import Evidence
 from outcode.app.report.probabilities import trusted
 from outcode.words import number
 
+#: Few folds prove little: a method that is as good as the best is also within this of it.
+CLOSE_SHARE, CLOSE = 0.1, 0.01
 #: Log losses that differ by less than this share, or this much, are equal.
 SHARE, MUCH = 0.01, 0.001
 #: So many times faster is worth a word.
@@ -45,7 +47,9 @@ def choice(evidence: Evidence) -> Choice:
     if not names:
         return Choice("", "", (), ())
     worse = {pair["method"] for pair in found.get("against_best", []) if pair["significant"]}
-    level = [name for name in names if name not in worse]
+    means = {row["method"]: row["mean"] for row in found["ranking"]}
+    close = max(CLOSE, CLOSE_SHARE * abs(means[names[0]]))
+    level = [n for n in names if n not in worse and abs(means[n] - means[names[0]]) <= close]
     if "note" in found:
         level = names[:1]  # nothing was tested, so nothing is level
     rest = [name for name in names if name not in level]
@@ -77,7 +81,7 @@ def _why(evidence: Evidence, order: list[str], lowest: str, least: float) -> tup
     """Return the reasons for the first of the methods level with the one ranked first."""
     taken, metric = order[0], evidence.metric
     which = "lowest" if metric.lower_is_better else "highest"
-    equal = f"equal {metric.label} (not significantly different from {lowest})"
+    equal = f"its {metric.label} is near {lowest}'s and not significantly different"
     why = [f"the {which} {metric.label}" if taken == lowest else equal]
     if len(order) > 1 and least < inf:
         loss = _value(evidence, taken, "log_loss", inf)

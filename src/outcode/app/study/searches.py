@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -36,6 +37,25 @@ class MachineBoundSearch(LOOBoundSearch):
 
 def _gives_probabilities(search: Any) -> bool:
     return can(getattr(search, "best_estimator_", search.estimator), PredictsProbabilities)
+
+
+def inner_folds(y: Array, n_folds: int, random_state: Any) -> list[tuple[Array, Array]]:
+    """Return folds of each class's rows; those that leave one class to train on are left out.
+
+    Examples
+    --------
+    >>> y = np.repeat([0, 1], [20, 1])
+    >>> [int(np.sum(y[test])) for train, test in inner_folds(y, 3, 0)]
+    [0, 0]
+    """
+    most = int(np.unique(y, return_counts=True)[1].max())
+    splitter = StratifiedKFold(max(2, min(n_folds, most)), shuffle=True, random_state=random_state)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of small classes
+        folds = list(splitter.split(np.zeros(len(y)), y))
+    kept = [(train, test) for train, test in folds if len(np.unique(y[train])) > 1]
+    if not kept:
+        raise ValueError("No class has two rows: there is nothing to hold out for tuning.")
+    return kept
 
 
 class GammaSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -91,8 +111,7 @@ class GammaSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> GammaSearchCV:
         """Try the settings on the folds, and fit the best on all rows."""
-        splitter = StratifiedKFold(self.cv, shuffle=True, random_state=self.random_state)
-        folds = list(splitter.split(np.zeros(len(y)), y))
+        folds = inner_folds(np.asarray(y), self.cv, self.random_state)
         unit = median_gamma(X)
         gammas = sorted(float(factor * unit) for factor in self.factors)
         costs = [np.nan] if self.cost is None else sorted(map(float, self.costs))
