@@ -21,6 +21,7 @@ from outcode import OutputCodeClassifier, codes, decoders
 from outcode.codes import BCH, DenseRandom, SparseRandom
 from outcode.decoders import BradleyTerry, Likelihood, PairwiseCoupling, Training
 from outcode.decoders.coupling import (
+    Opposed,
     bradley_terry,
     hastie_tibshirani,
     pair_probabilities,
@@ -406,7 +407,7 @@ def test_repeated_pairs_are_averaged():
     code = np.array([[1, -1, 1], [-1, 1, 0], [0, 0, -1]])
     with pytest.raises(ValueError, match="Classes 1 and 2 are opposed by no column"):
         PairwiseCoupling().fit(training(code, np.zeros((3, 3)), np.arange(3)))
-    r = pair_probabilities(np.array([[1.0, 3.0, 0.0]]), code)
+    r = pair_probabilities(np.array([[1.0, 3.0, 0.0]]), Opposed(code))
     np.testing.assert_allclose(r[0, 0, 1], (expit(-1.0) + expit(3.0)) / 2)
     np.testing.assert_allclose(r[0, 0, 1] + r[0, 1, 0], 1)
 

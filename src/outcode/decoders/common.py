@@ -22,6 +22,8 @@ from outcode.training import Training
 
 #: Margins beyond this would overflow an exponential: sums are then taken in log form.
 EXP_LIMIT = 300.0
+#: What decoders work out from their code, and do not carry along.
+DERIVED = {"_sides", "_opposed"}
 #: Codes with a larger share of zeros are multiplied without them.
 MANY_ZEROS = 0.75
 
@@ -60,7 +62,7 @@ class Decoder(Saved, BaseEstimator):
 
     def __getstate__(self) -> Any:
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_sides"}
+        return {name: value for name, value in state.items() if name not in DERIVED}
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         """Return the (n_samples, n_classes) scores."""

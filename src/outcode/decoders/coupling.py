@@ -40,6 +40,20 @@ def log_scores(p: Array) -> Array:
 # --- pairwise coupling ---
 
 
+class Opposed:
+    """The two classes i, j that each column opposes, as places i k + j of k x k matrices.
+
+    ``count`` (k^2,) says how many columns there are for each pair.
+    """
+
+    def __init__(self, code: Array) -> None:
+        k = self.n_classes = len(code)
+        i, j = np.argmax(code > 0, axis=0), np.argmax(code < 0, axis=0)
+        self.code, self.there, self.back = code, i * k + j, j * k + i
+        size = {"minlength": k * k}
+        self.count = np.bincount(self.there, **size) + np.bincount(self.back, **size)
+
+
 class PairwiseCoupling(Sigmoids):
     """Couple the probabilities r_ij = P(i | i or j) of all pairs into p_1, ..., p_k.
 
@@ -81,6 +95,14 @@ class PairwiseCoupling(Sigmoids):
             )
         super().check_code(code)
 
+    @property
+    def opposed(self) -> Opposed:
+        """The classes of each column, made when first asked for."""
+        known = vars(self).get("_opposed")
+        if known is None or known.code is not self.code_:
+            known = self._opposed = Opposed(self.code_)
+        return known
+
     def scores(self, margins: Array, X: Any = None) -> Array:
         z, k, couple = self.exponents(margins), len(self.code_), METHODS[self.method]
         if symbolic(z):
@@ -88,7 +110,7 @@ class PairwiseCoupling(Sigmoids):
         out = np.empty((len(z), k))
         with single_blas():
             for batch in gen_batches(max(1, len(z)), max(1, BLOCK // k**2)):
-                out[batch] = log_scores(couple(pair_probabilities(z[batch], self.code_)))
+                out[batch] = log_scores(couple(pair_probabilities(z[batch], self.opposed)))
         return out
 
     def _formula(self, z: Any) -> Any:
@@ -129,15 +151,16 @@ def _eliminated(r: Any, k: int) -> Any:
     return p / p.sum(axis=1, keepdims=True)
 
 
-def pair_probabilities(z: Array, code: Array) -> Array:
+def pair_probabilities(z: Array, opposed: Opposed) -> Array:
     """Return r (n_samples, k, k), r[:, i, j] = P(i | i or j), the mean over the pair's columns."""
-    k = len(code)
-    i, j = np.argmax(code > 0, axis=0), np.argmax(code < 0, axis=0)
-    total, count = np.zeros((k, k, len(z))), np.zeros((k, k, 1))
-    np.add.at(total, (i, j), expit(-z).T)
-    np.add.at(total, (j, i), expit(z).T)
-    np.add.at(count, (i, j), 1.0)
-    return np.moveaxis(total / np.maximum(count + count.transpose(1, 0, 2), 1.0), 2, 0)
+    k, there, back, count = opposed.n_classes, opposed.there, opposed.back, opposed.count
+    r = np.zeros((len(z), k * k))
+    if count.max() <= 1:
+        r[:, there], r[:, back] = expit(-z), expit(z)
+        return r.reshape(-1, k, k)
+    np.add.at(r.T, there, expit(-z).T)
+    np.add.at(r.T, back, expit(z).T)
+    return (r / np.maximum(count, 1)).reshape(-1, k, k)
 
 
 def wu_lin_weng(r: Array) -> Array:
@@ -150,7 +173,7 @@ def wu_lin_weng(r: Array) -> Array:
     k = r.shape[1]
     Q = 1.0 - r * r.transpose(0, 2, 1)
     diagonal = np.arange(k)
-    Q[:, diagonal, diagonal] = 1.0 + (r**2).sum(axis=1)
+    Q[:, diagonal, diagonal] = 1.0 + np.einsum("nij,nij->nj", r, r)
     p = np.linalg.solve(Q, np.ones((len(r), k, 1)))[..., 0]
     return p / p.sum(axis=1, keepdims=True)
 
