@@ -15,6 +15,7 @@ from outcode import OutputCodeClassifier, codes, dichotomies, kernels
 from outcode import gram as grams
 from outcode.machines import SVM
 from outcode.solvers.svm import loops
+from outcode.solvers.svm.interior import interior
 
 KERNELS = ("rbf", "linear", "poly", "laplacian")
 
@@ -326,7 +327,7 @@ def test_blocks_end_where_no_row_wants_to_move(n, shift):
 
 
 def test_a_tolerance_met_with_a_large_gap_is_told():
-    X, y = load_iris(return_X_y=True)
+    X, y = (a[2:] for a in load_iris(return_X_y=True))  # too few rows for an interior point
     model = OutputCodeClassifier(machine=SVM("linear", C=1000))
     with pytest.warns(ConvergenceWarning, match=r"tolerance was met.*Scale the features"):
         model.fit(X, y)
@@ -371,3 +372,39 @@ def test_a_kernel_that_is_not_positive_definite_is_solved_without_going_in_circl
         X, labels = 3.0 * rng.randn(60, 2), np.arange(60) % 3
         clf = OutputCodeClassifier("ova", SVM("sigmoid", gamma=0.02, C=2.0, tol=1e-2))
         assert clf.fit(X + 4.0 * labels[:, None], labels).machine_.n_iter_.max() < 10_000
+
+
+@pytest.mark.parametrize("bias", ["kernel", "free", "none"])
+@pytest.mark.parametrize("seed", range(8))
+def test_an_interior_point_is_the_solution_of_a_linear_kernel(bias, seed):
+    rng = np.random.RandomState(seed)
+    X = rng.randn(60, rng.randint(1, 6))
+    y = np.where(X[:, 0] + rng.randn(60) > 0, 1.0, -1.0)
+    box = 10.0 ** rng.uniform(-1, 4) * rng.randint(0 if seed % 2 else 1, 3, size=60)
+    Z = np.column_stack([X, np.ones(60)]) if bias == "kernel" else X
+    alpha = y * interior(Z, y, box, bias == "free")
+    best = oracles.svm_dual(X @ X.T, y, box, bias)[1]
+    found = alpha.sum() - np.sum((Z.T @ (alpha * y)) ** 2) / 2
+    assert np.all((alpha >= 0) & (alpha <= box))
+    np.testing.assert_allclose(found, best, rtol=1e-5)
+
+
+def test_an_interior_point_of_one_sign_or_beyond_float64_is_no_start():
+    assert not interior(np.ones((3, 1)), np.ones(3), np.ones(3), free=True).any()
+    assert np.isfinite(
+        interior(np.full((4, 1), 1e200), np.array([1.0, -1, 1, -1]), np.ones(4), False)
+    ).all()
+
+
+@pytest.mark.parametrize("bias", ["kernel", "free"])
+@pytest.mark.parametrize("code", ["ova", "ovo"])
+def test_a_linear_kernel_and_a_large_C_converge(bias, code):
+    X, y = load_iris(return_X_y=True)
+    X, y = np.tile(X, (4, 1)) + 0.5 * np.random.RandomState(0).randn(600, 4), np.tile(y, 4)
+    models = [
+        OutputCodeClassifier(code, SVM("linear", C=1e4, bias=bias), n_jobs=n).fit(X, y)
+        for n in (1, 2)
+    ]
+    assert models[0].machine_.gap_.max() < 1e-3
+    assert models[0].machine_.n_iter_.max() < 20_000  # coordinate steps alone: millions
+    assert np.array_equal(models[0].machine_.dual_coef_, models[1].machine_.dual_coef_)

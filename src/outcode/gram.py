@@ -60,6 +60,11 @@ class DenseGram:
         """The type kernel values are kept in."""
         return self.matrix.dtype
 
+    @property
+    def features(self) -> Array | None:
+        """The dense rows in the order of the store, if a kernel value is their product."""
+        return _features(self.kernel, self.rows, self.order)
+
     def support(self, index: Array) -> kernels.Rows:
         """Return some of the user's rows, ready for the kernel."""
         return self.rows[index]
@@ -123,6 +128,11 @@ class RowGram:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def features(self) -> Array | None:
+        """The dense rows in the order of the store, if a kernel value is their product."""
+        return _features(self.kernel, self.rows, self.order)
 
     def support(self, index: Array) -> kernels.Rows:
         """Return some of the user's rows, ready for the kernel."""
@@ -215,6 +225,12 @@ class FeatureGram(RowGram):
         """out += coef @ K[index], in two products with the features."""
         values = self.rows.values
         out += np.asarray((coef @ values[index]) @ values.T)
+
+
+def _features(kernel: kernels.Kernel, rows: kernels.Rows, order: Array | None) -> Array | None:
+    if not kernel.linear or sparse.issparse(rows.values):
+        return None
+    return np.asarray(rows.values if order is None else rows.values[order], dtype=np.float64)
 
 
 Gram = DenseGram | RowGram

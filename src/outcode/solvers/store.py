@@ -33,6 +33,9 @@ class Store(Protocol):
     @property
     def largest_square(self) -> int: ...
 
+    @property
+    def features(self) -> Array | None: ...
+
     def __len__(self) -> int: ...
 
     def block(self, index: Array, memory: Array | None = None) -> Array:

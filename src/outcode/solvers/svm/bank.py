@@ -23,6 +23,7 @@ from outcode.parallel import thread_map
 from outcode.solvers.store import Store, cuts
 from outcode.solvers.svm import columns
 from outcode.solvers.svm.columns import Memory, Rule
+from outcode.solvers.svm.interior import interior
 from outcode.solvers.svm.layout import Layout
 from outcode.solvers.svm.loops import HUGE, larger, lean, pairs, smaller
 
@@ -38,6 +39,10 @@ LANES = 32
 CHUNK = 2**17
 #: Entries certified at a time.
 BLOCK = 2**20
+#: A linear kernel of at most so many features starts from an interior-point solution, where columns
+#: have this many rows on average and C times the mean of K(x, x) is this large: coordinate steps
+#: grow in number with that product, an interior point's do not.
+MOST_FEATURES, LEAST_ROWS, HARD = 64, 150, 100.0
 #: What is known of every column, in this order.
 CERTIFICATE = ("bias", "norm2", "objective", "gap", "violation", "n_iter")
 
@@ -305,6 +310,18 @@ class _Bank:
         self.start, self.memory = start, Memory()
         if start is not None:
             self.coef[problems.start < 0] = start[0]
+        self.features, self.own = self._interior()
+        self.before = np.where(self.own, -1, problems.start)
+
+    def _interior(self) -> tuple[Array | None, Array]:
+        """Return features whose products are the kernel values, and which problems start there."""
+        none, few = np.zeros(len(self.problems.C), dtype=bool), self.layout.offset[-1]
+        Z = self.gram.features if few >= LEAST_ROWS * self.layout.shape[1] else None
+        if Z is None or Z.shape[1] > MOST_FEATURES:
+            return None, none
+        shift = columns.BIASES[self.rule.bias][0]
+        Z = np.column_stack([Z, np.full(len(Z), np.sqrt(shift))])
+        return Z, self.problems.C * np.mean(self.gram.diagonal + shift) >= HARD
 
     def certificate(self) -> Array:
         """Return the certificate of every problem and column."""
@@ -324,6 +341,8 @@ class _Bank:
 
     def solve(self, chunk: range) -> None:
         """Solve the columns of a chunk."""
+        for t in chunk:
+            self._begin_inside(t)
         sizes = np.diff(self.layout.offset[chunk.start : chunk.stop + 1])
         if sizes.max() > SMALL:
             self._large(chunk.start)
@@ -332,6 +351,16 @@ class _Bank:
         if self.rule.tol < columns.POLISH_TOL:
             for t in chunk:
                 self._polish(t)
+
+    def _begin_inside(self, t: int) -> None:
+        """Put interior-point solutions of a column where its problems start."""
+        entries = slice(self.layout.offset[t], self.layout.offset[t + 1])
+        if self.features is None:
+            return
+        Z, y = self.features[self.layout.index[entries]], self.layout.y[entries].astype(np.float64)
+        free = columns.BIASES[self.rule.bias][1]
+        for k in np.flatnonzero(self.own):
+            self.coef[k, entries] = interior(Z, y, self.box(k, entries), free)
 
     def _small(self, chunk: range, most: int, height: int) -> None:
         layout, rule, problems = self.layout, self.rule, self.problems
@@ -348,7 +377,7 @@ class _Bank:
             layout.index,
             layout.y,
             self.weight,
-            np.stack([problems.weighting, problems.start], axis=1),
+            np.stack([problems.weighting, self.before], axis=1),
             problems.C,
             free,
             0.999 * rule.tol,  # rounding must not lift the violation above tol
@@ -415,8 +444,11 @@ class _Bank:
 
     def _start(self, k: int, entries: slice, place: Any, n: int) -> Any:
         """Return the dual variables and margins that a problem starts from, None for zeros."""
-        before = self.problems.start[k]
-        if before >= 0:
+        before = self.before[k]
+        fitted: Any = None
+        if self.own[k]:
+            coef = self.coef[k]
+        elif before >= 0:
             coef, fitted = self.coef[before], self.fitted[before]
         elif self.start is not None:
             coef, fitted = (a if a is None or a.ndim == 1 else a[k] for a in self.start)
