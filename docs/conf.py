@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 import outcode
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,7 +27,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
@@ -78,6 +80,7 @@ sphinx_gallery_conf = {
     "capture_repr": ("_repr_html_", "__repr__"),
 }
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "outcode"
 html_static_path = ["_static"]
@@ -136,7 +139,16 @@ def escape(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
             lines[i] = "".join(parts)
 
 
+def formula(writer: Any, node: Any) -> None:
+    """Write a formula as MathML, which browsers draw themselves: no script from elsewhere."""
+    block = node.tagname == "math_block"
+    html = convert(node.astext(), display="block" if block else "inline")
+    writer.body.append(f'<div class="math">{html}</div>' if block else html)
+    raise SkipNode
+
+
 def setup(app: Any) -> None:
     """Connect what happens while pages and docstrings are read."""
+    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("source-read", read)
     app.connect("autodoc-process-docstring", escape, priority=400)  # before numpydoc
