@@ -133,10 +133,11 @@ def escape(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[s
     """
     for i, inherited in enumerate(lines):
         line = lines[i] = re.sub(r":ref:`([^<`]+?) <[^>]*>`", r"\1", inherited)
-        if not re.match(r"\s*(>>>|\.\.\. |[\w, ]+ : )", line):
-            parts = re.split(r"(`[^`]*`)", line)
+        if not re.match(r"\s*(>>>|\.\.\. )", line):
+            head = re.match(r"(\s*[\w, ]+ : )?", line).group()  # numpydoc escapes names itself
+            parts = re.split(r"(`[^`]*`)", line.removeprefix(head))
             parts[::2] = [re.sub(r"\||(?<=\w)_(?![\w_])", r"\\\g<0>", text) for text in parts[::2]]
-            lines[i] = "".join(parts)
+            lines[i] = head + "".join(parts)
 
 
 def formula(writer: Any, node: Any) -> None:
