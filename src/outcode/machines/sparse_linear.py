@@ -32,8 +32,9 @@ class SparseLinear(Machine):
     loss(z) = max(0, 1 - z) ("hinge", a linear program, solved by HiGHS) or (1 - z)^2 ("squared",
     the lasso, by coordinate descent). Many entries of w are 0: the column does not use that
     feature. With V(w) = 1/2 |w|^2 in its place Eq. 1 is :class:`SVM` (hinge, C = 1 / (N lambda1))
-    and :class:`LeastSquares`; with the relation between columns (Eq. 3 and 4) it is :class:`Joint`.
-    The paper names these forms and leaves them. Features should be of like scale.
+    and :class:`LeastSquares`; with the relation between columns (Eq. 3 and 4) it is :class:`Joint`,
+    with the hinge loss ``SingleBinary("direct")``. The paper names these forms and leaves them.
+    Features should be of like scale.
 
     Parameters
     ----------
