@@ -549,6 +549,18 @@ def test_slow_methods_are_dropped_and_the_others_finish_in_time():
     assert "sleep took too long" in told
 
 
+def test_the_default_method_is_never_dropped():
+    from outcode.app.study import budget
+
+    study_ = plain(named(budget.DEFAULT), *(named(n) for n in "abcd"), folds=5)
+    plan = budget.Budget(study_, 1.0, 1)
+    for method in study_.methods:
+        plan.note({"method": method.name, "seconds": 9.0 if method.name == budget.DEFAULT else 0.2})
+    plan.decided[plan.places[0]] = {method.name for method in study_.methods}
+    assert budget.DEFAULT in plan._methods(plan.places[1])
+    assert len(plan.dropped) == 5 - budget.LEAST_METHODS
+
+
 def test_what_fits_is_run_whole():
     study_ = plain(probe(), named("a"), folds=4)
     with Store(":memory:") as kept:

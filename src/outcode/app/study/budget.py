@@ -3,7 +3,8 @@ is said.
 
 Rows are chosen from timed fits on a small sample. Then folds are run one after the other, every
 method on each; before a fold begins, methods that would not finish it in time are dropped, the
-slowest first, and after :data:`ENOUGH` folds no fold begins that does not fit as a whole.
+slowest first but never :data:`DEFAULT`, and after :data:`ENOUGH` folds no fold begins that does not
+fit as a whole.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Budget:
         while len(names) > LEAST_METHODS and self._cost(names) * rounds > SAFE * self.left:
             if number >= ENOUGH:
                 return set()
-            slowest = max(names, key=self._seconds)
+            slowest = max((name for name in names if name != DEFAULT), key=self._seconds)
             self.dropped[slowest] = self._seconds(slowest)
             names.remove(slowest)
         fits = number < 2 or self._cost(names) <= SAFE * self.left
