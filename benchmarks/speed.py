@@ -1,6 +1,8 @@
 """Times of support vector machines under output codes against scikit-learn's, in one run.
 
-    python benchmarks/speed.py --data FOLDER [--only NAME ...] [--repeat 3]
+    python benchmarks/speed.py --data FOLDER [--only NAME ...] [--repeat 3] [--large] [--searches]
+
+--large adds 60,000 rows, whose peer takes minutes; --searches the tables of benchmarks/searches.py.
 
 Each row is printed as a line of a table: CPU seconds of all threads and processes (the least of a
 few runs, ours and the peer's in turn), their ratio, and both errors on held-out rows. Compilation
@@ -54,6 +56,25 @@ def made(k, rows, **options):
     return clouds(k, rows, **options), clouds(k, max(1, rows // 2), seed=1, **options)
 
 
+def strokes(n, seed=0, k=10, size=28):
+    """Drawings in [0, 1] of k curves, each bent at random, as many of every class."""
+    shapes = np.random.RandomState(0).randn(k, 2, 2, 3) / np.array([1.0, 1.5, 2.0])
+    rng = np.random.RandomState(seed)
+    y = np.arange(n) % k
+    angle = np.linspace(0, 1.5 * np.pi, 16)[:, None] * np.arange(1, 4)
+    waves = np.stack([np.cos(angle), np.sin(angle)])
+    bent = shapes[y] + 0.3 * rng.randn(n, 2, 2, 3)
+    points = (size - 1) / 2 + size / 6 * np.einsum("nxwh,wth->nxt", bent, waves)
+    bumps = np.exp(-((points[..., None] - np.arange(size)) ** 2) / 2.0)
+    X = np.minimum(1.0, bumps[:, 0].transpose(0, 2, 1) @ bumps[:, 1]).reshape(n, size**2)
+    X[X < 0.1] = 0.0
+    return X, y
+
+
+def drawn(n_train, n_test):
+    return strokes(n_train), strokes(n_test, seed=1)
+
+
 def real(name, folder, n_train=None):
     """Features scaled to [0, 1]; the data set's own split, or the first rows to train on."""
     data = datasets.load(name, folder)
@@ -94,7 +115,7 @@ def classifier(code, decoder="hamming", **machine):
     return OutputCodeClassifier(code, SVM(**machine), decoder, n_jobs=2, random_state=0)
 
 
-def rows(folder):
+def rows(folder, large=False):
     """The lines of the table: a name, and a function of the number of runs that prints them."""
     letter, satimage = partial(real, "letter", folder, 16_000), partial(real, "satimage", folder)
     pairs = {
@@ -128,12 +149,15 @@ def rows(folder):
             classifier("ovo", "likelihood", C=10, gamma=8),
             CalibratedClassifierCV(SVC(C=10, gamma=8), ensemble=False),
         ),
-        "made 6,000 rows x 784, one-vs-one": (
-            partial(made, 10, 600, d=784, curved=True),
+        "drawings 20,000 rows x 784, one-vs-one": (
+            partial(drawn, 20_000, 10_000),
             classifier("ovo", C=10),
             SVC(C=10),
         ),
     }
+    if large:
+        data = partial(drawn, 60_000, 2_000)
+        pairs["drawings 60,000 rows x 784, one-vs-one"] = data, classifier("ovo", C=10), SVC(C=10)
     table = {name: partial(run_pair, name, *parts) for name, parts in pairs.items()}
     table["random codes"] = random_codes
     table["one row"] = one_row
@@ -202,15 +226,22 @@ def main():
     parser.add_argument("--data", default=os.environ.get("OUTCODE_DATA"))
     parser.add_argument("--only", nargs="*", default=[], help="lines whose name begins so")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--large", action="store_true", help="60,000 rows as well")
+    parser.add_argument("--searches", action="store_true", help="benchmarks/searches.py as well")
     options = parser.parse_args()
     toy = clouds(3, 300)
     for code in ("ova", "ovo"):  # compile before the clock starts
         for dtype in ("float32", "float64"):
             classifier(code, dtype=dtype).fit(*toy).predict(toy[0])
     print("| work | ours, CPU s | peer | ratio | our error | peer's |\n|---|---|---|---|---|---|")
-    for name, run in rows(options.data).items():
+    for name, run in rows(options.data, options.large).items():
         if not options.only or any(name.startswith(start) for start in options.only):
             run(options.repeat)
+    if options.searches:
+        script = os.path.join(os.path.dirname(__file__), "searches.py")
+        for cv in ("5", "3"):
+            command = [sys.executable, script, "--data", options.data, "--cv", cv]
+            subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True)
 
 
 if __name__ == "__main__":

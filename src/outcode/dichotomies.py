@@ -155,7 +155,7 @@ def separation(code: Array) -> Array:
 
 def _products(A: Array, B: Array) -> Array:
     """Return A B', exactly: a code of many columns, all pairs for one, is mostly zeros."""
-    kind: Any = sparse.csr_array if A.shape[1] > MANY_COLUMNS else np.asarray
+    kind: Any = sparse.csr_array if max(A.shape[1], len(B)) > MANY_COLUMNS else np.asarray
     with single_blas():
         product = kind(A, dtype=np.float64) @ kind(B, dtype=np.float64).T
     return product.toarray() if sparse.issparse(product) else np.asarray(product)
@@ -292,7 +292,6 @@ def _twin_columns(code: Array) -> tuple[list[tuple[int, int]], list[tuple[int, i
 def _suspects(code: Array) -> list[int]:
     """Return the columns whose random projection, up to sign, another column has as well."""
     weight = np.random.RandomState(0).randint(2**40, size=len(code))
-    _, key, count = np.unique(
-        np.abs(weight @ code.astype(np.int64)), return_inverse=True, return_counts=True
-    )
+    drawn = _products(weight[None], code.T)  # exact: sums of at most 2^13 weights below 2^40
+    _, key, count = np.unique(np.abs(drawn), return_inverse=True, return_counts=True)
     return [int(s) for s in np.flatnonzero(count[key.ravel()] > 1)]
