@@ -144,10 +144,10 @@ def pair_margins(scores: Array, labels: Array, inner: Array) -> Array:
 def enclosing_radius(K: Array, *, tol: float = 1e-6) -> float:
     """Return the radius of the smallest ball around rows with kernel values K.
 
-    Problem    max over the simplex  sum_i alpha_i K_ii - alpha'K alpha,  whose value is R^2
-    Algorithm  Frank-Wolfe with away steps and exact line search: mass goes to the row farthest
-               from the centre, from the nearest of those that have some
-    Stopping   R^2 is known within the factor 1 + tol: the largest distance bounds it from above
+    Problem: max over the simplex of sum_i alpha_i K_ii - alpha'K alpha, whose value is R^2.
+    Algorithm: Frank-Wolfe with away steps and exact line search; mass goes to the row farthest
+    from the centre, from the nearest of those that have some. Stopping: R^2 is known within the
+    factor 1 + tol; the largest distance bounds it from above.
 
     >>> round(enclosing_radius(np.array([[4.0, -4.0], [-4.0, 4.0]])), 6)
     2.0

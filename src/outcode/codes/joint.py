@@ -44,7 +44,7 @@ class JointCode(Code):
     The published abstract says that the code and the dichotomizers minimise one objective in turn,
     independent quadratic programs for a fixed code, and a difference of convex functions, solved
     by the convex-concave procedure, for fixed dichotomizers. The rest is this reading of it. For
-    entries relaxed to M in [-1, 1],
+    entries relaxed to M in [-1, 1], minimise ::
 
         J(M) = 1/(n L) sum_i sum_s [max(0, 1 - M_{y_i s} v_is)^2 - (1 - M_{y_i s}^2)]
                + separation mean_{q < r} max(0, distance - u_qr(M))^2,
