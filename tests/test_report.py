@@ -749,3 +749,24 @@ def test_garbage_in_records_never_takes_the_page(seed):
     for form in ("html", "md", "json"):
         assert report.render(summary, form)
     assert report.leaderboard_csv(summary)
+
+
+def test_sets_abstaining_and_costs_are_shown_beside_the_error(one, tmp_path):
+    meta, records = copy.deepcopy(one)
+    for record in records:
+        if record["status"] == "ok":
+            sets = {"coverage": 0.9, "size": 1.5, "single": 0.6, "asked": 0.9, "rows": 60}
+            record["details"] |= {"sets": sets, "risk": {"rows": 60, "error": [0.01] * 19 + [0.1]}}
+    summary = report.summarise({**meta, "cost": "absolute"}, records)
+    (found,) = section(summary, "decisions")["datasets"]
+    first = found["methods"][0]
+    assert first["sets"] == pytest.approx({"coverage": 0.9, "size": 1.5, "single": 0.6})
+    assert first["risk"] == pytest.approx([0.01] * 19 + [0.1])
+    assert first["cost"] >= first["error"] > 0
+    for name in ("page.html", "page.md"):
+        report.write(summary, tmp_path / name)
+        page = (tmp_path / name).read_text(encoding="utf-8")
+        assert "Beyond the label" in page
+        assert "mean cost of an answer by distance" in page
+    plain = section(report.summarise(meta, records), "decisions")["datasets"][0]
+    assert plain["costs"] is None

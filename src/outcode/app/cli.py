@@ -223,6 +223,12 @@ def cli() -> None:
     help="Database of finished runs; default: the report's name with .db.",
 )
 @click.option(
+    "--cost",
+    metavar="absolute|squared|FILE",
+    help="Report the cost of errors too: the distance of ordered classes, or a CSV matrix with a "
+    "row for each true class.",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Only estimate the number of runs, the time and the memory."
 )
 @click.pass_obj

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from outcode import datasets
+from outcode import datasets, decisions
 from outcode.app import report as reports
 from outcode.app import study, terminal
 from outcode.app.commands import large as large_files
@@ -42,6 +42,7 @@ def _compare(command: str, began: float, sources: Sequence[str], choices: dict[s
         study.methods(_names(choices["methods"]))  # a slip is told before the data are read
     found, large = _read(sources or [DEFAULT], choices)
     found += [part for data in found for part in _without_leaks(data)]
+    cost = _cost(choices["cost"], len(np.unique(found[0].y)))
     rows = {data.name: len(data.y) for data in found}
     whole_rows = len(found[0].y) + bool(choices["sample"])  # a sample asked for is asked for again
     plan = study.Study(
@@ -64,7 +65,8 @@ def _compare(command: str, began: float, sources: Sequence[str], choices: dict[s
     def described(final: study.Study) -> dict[str, Any]:
         told = study.left_out(whole, final, rows)
         in_full = {"left_out": told, "in_full": f"{command} --time 0"} if told else {}
-        return _with_variants(final.meta(command), choices) | in_full
+        priced = {} if cost is None else {"cost": cost}
+        return _with_variants(final.meta(command), choices) | in_full | priced
 
     kept = _Kept(store, output)
     seconds = None if end is None else end - time.monotonic()
@@ -110,6 +112,24 @@ def _end(seconds: float, began: float) -> float:
     """
     busy = max(1.0, (time.monotonic() - began) / max(0.1, time.process_time()))
     return began + seconds - min(REPORT_SECONDS * busy, REPORT_SHARE * seconds)
+
+
+def _cost(given: str | None, n_classes: int) -> Any:
+    """Return the name of a cost, or the matrix of a csv file, checked against the classes."""
+    if given is None:
+        return None
+    if given in decisions.COSTS:
+        return given
+    if not Path(given).is_file():
+        raise ValueError(
+            f"--cost {given}: give 'absolute', 'squared' or a CSV file of {n_classes} rows and "
+            f"{n_classes} columns, the cost of each predicted class for each true class."
+        )
+    try:
+        matrix = np.loadtxt(given, delimiter=",", ndmin=2)
+    except ValueError as error:
+        raise ValueError(f"{given} is no matrix of costs: {error}") from None
+    return decisions.cost_matrix(matrix, n_classes).tolist()
 
 
 class _Kept:

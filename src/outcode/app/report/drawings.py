@@ -336,3 +336,32 @@ def bound_path(path: dict[str, Any], title: str) -> str:
         body += label(width, y(path["error"]) - 5, "test error reached", cls="tick end")
     body += label(width / 2, height + 32, "gamma (log scale)", cls="tick mid")
     return picture(left + width + 12, height + 54, group(body, left, 14), title)
+
+
+#: How the curves of several methods are told apart.
+CURVES = ("curve first", "curve error", "curve faint")
+
+
+def risk_coverage(methods: Sequence[dict[str, Any]], title: str) -> str:
+    """Draw the error among answered rows against their share, a line for each method."""
+    width, height, left = 380.0, 190.0, 50
+    values = [e for m in methods for e in m["risk"]]
+    ticks = nice_ticks(0.0, max(*values, 0.01), 4)
+
+    def point(i: int, error: float, n: int) -> tuple[float, float]:
+        return width * (i + 1) / n, height * (1 - error / ticks[-1])
+
+    body = "".join(
+        line(0, height * (1 - t / ticks[-1]), width, height * (1 - t / ticks[-1]), "rule")
+        + label(-6, height * (1 - t / ticks[-1]) + 4, f"{100 * t:.3g}%", cls="tick end")
+        for t in ticks
+    )
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        body += label(width * share, height + 16, f"{100 * share:g}%", cls="tick mid")
+    for k, (m, cls) in enumerate(zip(methods, CURVES, strict=False)):
+        n = len(m["risk"])
+        body += polyline([point(i, e, n) for i, e in enumerate(m["risk"])], cls)
+        body += line(8, 12 + 16 * k, 28, 12 + 16 * k, cls)
+        body += label(34, 16 + 16 * k, m["method"], cls="tick", most=30)
+    body += label(width / 2, height + 32, "share of rows answered", cls="tick mid")
+    return picture(left + width + 16, height + 54, group(body, left, 14), title)

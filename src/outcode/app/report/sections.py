@@ -13,6 +13,7 @@ from outcode.app.report import (
     classes,
     codes,
     comparison,
+    decided,
     influence,
     leaderboard,
     probabilities,
@@ -51,6 +52,7 @@ SECTIONS = {
     "probabilities": Section(
         "What the probabilities are worth", probabilities.numbers, probabilities.blocks
     ),
+    "decisions": Section("Beyond the label", decided.numbers, decided.blocks),
     "code": Section("The code", codes.code_matrices, codes.code_blocks),
     "bits": Section("Wrong dichotomies per test row", codes.bit_errors, codes.bit_blocks),
     "paths": Section("Choice of the kernel width", widths.numbers, widths.blocks),

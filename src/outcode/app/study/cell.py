@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from outcode import machines, metrics
 from outcode._checks import Array
 from outcode.app.study import fitted as told
+from outcode.app.study.answered import answered
 from outcode.app.study.describe import versions
 from outcode.app.study.influence import influences
 from outcode.app.study.plan import SCALES, Cell, Rows
@@ -144,6 +145,7 @@ def _measure(cell: Cell, rows: Rows) -> dict[str, Any]:
         "n_train": _rows_seen(clf, cell),
     }
     details |= _details(cell, clf, X_test, labels[cell.test], predicted)
+    details |= answered(clf, X_test, labels[cell.test], proba)
     if cell.repeat == 0 and cell.fold < INFLUENCE_FOLDS:
         details["influence"] = influences(clf, encoder, X_test, labels[cell.test], cell.seed)
     first = cell.fold == cell.repeat == 0 and len(cell.train) <= MOST_PATH_ROWS
