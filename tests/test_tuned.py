@@ -344,6 +344,21 @@ def test_a_sample_keeps_small_classes():
     assert counts[1] >= 8
 
 
+def test_a_sample_of_many_classes_has_several_rows_of_some():
+    labels = np.repeat(np.arange(200), 6)
+    rows = sample(labels, 300, np.random.RandomState(0))
+    counts = np.bincount(labels[rows], minlength=200)
+    assert len(rows) == 300
+    assert (counts > 0).sum() == 60
+    assert counts[counts > 0].min() >= 3
+
+
+def test_hundreds_of_classes():
+    X, y = make_blobs(1200, n_features=10, centers=200, cluster_std=1.0, random_state=0)
+    clf = OutputCodeClassifierCV("ls", "rbf", "ova", random_state=0).fit(X[:900], y[:900])
+    assert clf.score(X[900:], y[900:]) > 0.9
+
+
 def test_iris_with_its_duplicate_rows():
     X, y = load_iris(return_X_y=True)
     assert OutputCodeClassifierCV(random_state=0).fit(X, y).score(X, y) > 0.95

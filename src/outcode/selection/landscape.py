@@ -25,6 +25,8 @@ from outcode.selection.closed_form import loo_margins
 RIDGES = 10.0 ** np.linspace(-6.0, 1.0, 7)
 #: Relative step at which slopes and temperatures of trials stop.
 COARSE = 1e-2
+#: Rows that a class of a sample has at least, where there are that many.
+EACH = 5
 #: Accuracies within so many standard errors of the highest are not told apart.
 SLACK = 1.0
 
@@ -229,13 +231,21 @@ def between(kernel: str, X: Any) -> Array:
 
 
 def sample(labels: Array, size: int, rng: np.random.RandomState) -> Array:
-    """Return ``size`` rows, every class in its share; small classes are not lost."""
-    order = rng.permutation(len(labels))
-    place = np.empty(len(labels))
-    for q in range(labels.max() + 1):
+    """Return ``size`` rows, every class in its share; small classes are not lost.
+
+    Of more classes than can have :data:`EACH` rows only some are drawn: what is left out of a
+    class of two rows is hardly ever recognised.
+    """
+    order, n_classes = rng.permutation(len(labels)), int(labels.max()) + 1
+    place, most = np.empty(len(labels)), max(2, size // EACH)
+    late = np.zeros(n_classes)
+    if n_classes > most:
+        late[rng.permutation(n_classes)[most:]] = 2.0
+    for q in range(n_classes):
         rows = order[labels[order] == q]
-        place[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
+        place[rows] = (np.arange(len(rows)) + 0.5) / max(len(rows), 1)
         place[rows[:2]] = -1.0
+        place[rows] += late[q]
     return np.sort(np.argsort(place, kind="stable")[:size])
 
 
