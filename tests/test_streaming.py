@@ -247,3 +247,59 @@ def test_the_tuned_classifier_trains_many_rows_on_landmarks(data, monkeypatch):
     assert clf.best_params_["machine"] == "nystrom"
     assert np.mean(clf.predict(X) != y) < 0.26  # the classes overlap
     assert np.allclose(clf.predict_proba(X).sum(axis=1), 1.0)
+
+
+# --- what people give ---
+
+
+def frames(*labels):
+    """One file per kind of label, the same rows."""
+    import pandas as pd
+
+    rng = np.random.RandomState(0)
+    place = rng.randint(2, size=60)
+    rows = {"a": rng.randn(60) + 3 * place, "b": rng.randn(60)}
+    return [pd.DataFrame({**rows, "s": np.asarray(names)[place]}) for names in labels]
+
+
+def test_labels_that_do_not_go_together_are_named(tmp_path):
+    pytest.importorskip("pyarrow")
+    for i, frame in enumerate(frames([0, 1], ["x", "y"])):
+        frame.to_parquet(tmp_path / f"{i}.parquet")
+    with pytest.raises(
+        sources.BlockError, match=r"text in .*1\.parquet, block 1 \(x\) and numbers"
+    ):
+        classifier().fit(str(tmp_path / "*.parquet"), "s")
+    for i, frame in enumerate(frames([0, 1], [0.0, 1.0])):
+        frame.to_csv(tmp_path / f"{i}.csv", index=False)
+    with pytest.raises(sources.BlockError, match=r"'0' and '0\.0' are one number"):
+        classifier().fit(str(tmp_path / "*.csv"), "s")
+
+
+def test_dates_are_no_numbers_and_semicolons_separate(tmp_path):
+    import pandas as pd
+
+    pytest.importorskip("pyarrow")
+    (frame,) = frames(["x", "y"])
+    frame.assign(b=pd.Timestamp("2020-01-01")).to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(sources.BlockError, match="column 'b' holds dates, not numbers"):
+        classifier().fit(str(tmp_path / "d.parquet"), "s")
+    frame.to_csv(tmp_path / "d.csv", index=False, sep=";")
+    clf = classifier().fit(str(tmp_path / "d.csv"), "s")
+    assert clf.classes_.tolist() == ["x", "y"]
+
+
+def test_generators_are_refused_and_lists_of_rows_are_predicted(data):
+    X, y = data
+    with pytest.raises(ValueError, match="read only once"):
+        classifier().fit(block for block in blocks(X, y))
+    clf = classifier().fit(blocks(X, y))
+    assert np.array_equal(clf.predict([X[:7], X[7:10]]), clf.predict(X[:10]))
+
+
+def test_another_target_does_not_take_the_work_of_the_first(tmp_path):
+    (frame,) = frames([0, 1])
+    path, kept = str(tmp_path / "d.csv"), tmp_path / "kept"
+    frame.assign(t=(frame["b"] > 0) + 2).to_csv(path, index=False)
+    assert classifier().fit(path, "s", checkpoint=kept).classes_.tolist() == ["0", "1"]
+    assert classifier().fit(path, "t", checkpoint=kept).classes_.tolist() == ["2", "3"]

@@ -33,7 +33,7 @@ SAMPLE_ROWS = 20_000
 
 def in_blocks(X: Any) -> bool:
     """Return whether X is in blocks: paths, Dask collections, a list or function of blocks."""
-    listed = callable(X) or _is_list_of_blocks(X)
+    listed = callable(X) or hasattr(X, "__next__") or _is_list_of_blocks(X)
     return is_path(X) or cluster.is_collection(X) or _is_source(X) or listed
 
 
@@ -48,7 +48,13 @@ def is_path(X: Any) -> bool:
 
 
 def _is_list_of_blocks(X: Any) -> bool:
-    return isinstance(X, list) and bool(X) and isinstance(X[0], tuple) and np.ndim(X[0][0]) == 2
+    if not isinstance(X, list) or not X:
+        return False
+    return np.ndim(X[0][0] if isinstance(X[0], tuple) else _plain(X[0])) == 2
+
+
+def _plain(rows: Any) -> Any:
+    return rows if hasattr(rows, "ndim") else None
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,9 @@ def _values(column: Any) -> Array:
 
 
 def _delimiter(path: str) -> str:
-    return "\t" if path.lower().endswith(".tsv") else ","
+    """Return the mark that separates most names of the first line."""
+    with open(path, encoding="utf-8-sig") as file:
+        return max(",;\t|", key=file.readline().count)
 
 
 def _csv_columns(part: Part) -> dict[str, Array]:
@@ -190,6 +192,11 @@ def _numbers(columns: dict[str, Array], names: tuple[str, ...], block: Block) ->
     n = len(next(iter(columns.values()))) if columns else 0
     X = np.empty((n, len(names)))
     for j, name in enumerate(names):
+        if columns[name].dtype.kind in "mM":
+            raise block.error(
+                f"column {name!r} holds dates, not numbers: leave it out, or use `outcode fit`, "
+                f"which encodes them."
+            )
         try:
             X[:, j] = columns[name]
         except (TypeError, ValueError):

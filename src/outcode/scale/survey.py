@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def survey(engine: Engine, source: Source) -> Survey:
     """Read every block once."""
     glances = engine.records(glance, source)
     width = _common_width(glances)
-    classes = _all_classes([seen[0] for seen in glances])
+    classes = _all_classes([seen[0] for seen in glances], source)
     weight, sums = np.zeros(len(classes)), np.zeros((len(classes), width))
     labels = []
     for names, codes, total, mass, _ in glances:
@@ -101,11 +102,43 @@ def _merged_variance(spreads: Iterable[Array]) -> float:
     return squares / weight if weight else 0.0
 
 
-def _all_classes(names: list[Array]) -> Array:
-    present = [part for part in names if len(part)]
-    if len({part.dtype.kind in "US" for part in present}) > 1:
-        raise BlockError("The labels are text in some blocks and numbers in others.")
-    return np.unique(np.concatenate(present))
+def _all_classes(names: list[Array], source: Source) -> Array:
+    present = {i: part for i, part in enumerate(names) if len(part)}
+    text = {i: part.dtype.kind in "US" for i, part in present.items()}
+    if len(set(text.values())) > 1:
+        words = next(i for i, is_text in text.items() if is_text)
+        numbers = next(i for i, is_text in text.items() if not is_text)
+        raise BlockError(
+            f"The labels are text in {_named(source, words)} ({present[words][0]!s}) and numbers in "
+            f"{_named(source, numbers)} ({present[numbers][0]!s}): write them in one way."
+        )
+    classes = np.unique(np.concatenate(list(present.values())))
+    if classes.dtype.kind in "US":
+        _refuse_twice(classes)
+    return classes
+
+
+def _named(source: Source, number: int) -> str:
+    """Return a block in words, with its file where it has one."""
+    load = next(islice(iter(source.loaders()), number, None))
+    path = getattr(getattr(load, "cut", None), "path", None)
+    return f"block {number}" if path is None else f"{path}, block {number}"
+
+
+def _refuse_twice(classes: Array) -> None:
+    """Refuse labels that are the same number written in two ways, such as 1 and 1.0."""
+    known: dict[float, str] = {}
+    for label in classes.tolist():
+        try:
+            value = float(label)
+        except ValueError:
+            continue
+        if value in known:
+            raise BlockError(
+                f"The labels {known[value]!r} and {label!r} are one number written in two ways: "
+                f"write it the same in all files."
+            )
+        known[value] = label
 
 
 def _common_width(glances: list[Sums]) -> int:
