@@ -266,9 +266,7 @@ def test_labels_that_do_not_go_together_are_named(tmp_path):
     pytest.importorskip("pyarrow")
     for i, frame in enumerate(frames([0, 1], ["x", "y"])):
         frame.to_parquet(tmp_path / f"{i}.parquet")
-    with pytest.raises(
-        sources.BlockError, match=r"text in .*1\.parquet, block 1 \(x\) and numbers"
-    ):
+    with pytest.raises(sources.BlockError, match=r"text in .*1\.parquet, block 1 \(x\)"):
         classifier().fit(str(tmp_path / "*.parquet"), "s")
     for i, frame in enumerate(frames([0, 1], [0.0, 1.0])):
         frame.to_csv(tmp_path / f"{i}.csv", index=False)

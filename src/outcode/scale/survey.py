@@ -109,8 +109,8 @@ def _all_classes(names: list[Array], source: Source) -> Array:
         words = next(i for i, is_text in text.items() if is_text)
         numbers = next(i for i, is_text in text.items() if not is_text)
         raise BlockError(
-            f"The labels are text in {_named(source, words)} ({present[words][0]!s}) and numbers in "
-            f"{_named(source, numbers)} ({present[numbers][0]!s}): write them in one way."
+            f"The labels are text in {_named(source, words)} ({present[words][0]!s}) and numbers "
+            f"in {_named(source, numbers)} ({present[numbers][0]!s}): write them in one way."
         )
     classes = np.unique(np.concatenate(list(present.values())))
     if classes.dtype.kind in "US":
