@@ -27,8 +27,8 @@ FOR_DEVELOPERS = {
     "persistence": {"load", "save"},  # listed as outcode.load and outcode.save
     "statistics": {"complete"},
     "study": {
-        "FEW_ROWS", "MethodEstimate", "Progress", "Standing", "facts", "left_out", "sampled",
-        "seeded",
+        "FEW_ROWS", "MethodEstimate", "Progress", "Standing", "deal", "facts", "left_out",
+        "sampled", "seeded",
     },
 }  # fmt: skip
 

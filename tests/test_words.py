@@ -26,8 +26,8 @@ PUZZLING = re.compile(
     r"""parted\ anew | if\ not\ seen | of\ everything\ random | none\ but\ this | manners
     | at\ the\ door | nearly,\ and\ soon | one\ to\ some | left\ unfinished | both\ are\ said
     | met\ in\ turn | drawn\ together | about\ his | \bhis\b | \bhers?\b
-    | (told|tells?)\ (\w+\ )?apart | \banew\b | \bamid\b | \bmend(s|ed|ing)?\b | pulled\ most
-    | turned\ around | goes\ on\ (from|where|with) | unless\ told | says\ what\ it\ is\ worth
+    | (told|tells?)\ (\w+\ )?apart | \bamid\b | \bmend(s|ed|ing)?\b | pulled\ most
+    | turned\ around | unless\ told | says\ what\ it\ is\ worth
     | too\ sure\ of | warmed\ up | could\ run\ anything | (is|are)\ no\ (number|code)s?\b
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -50,7 +50,8 @@ def page_prose(path):
     text = text.replace("charset-normalizer", "")  # the name of a package
     text = re.sub(r"```.*?```|`[^`\n]*`|\$\$.*?\$\$", " ", text, flags=re.DOTALL)
     text = re.sub(r"\]\([^)]*\)|\*[^*\n][^*]*\*(?!\*)|^ *\.\. .*$", " ", text, flags=re.MULTILINE)
-    return re.sub(r"^ {4,}.*$", " ", text, flags=re.MULTILINE)
+    text = re.sub(r"^ {4,}.*$", " ", text, flags=re.MULTILINE)
+    return re.sub(r'"[^"]{0,300}"', " ", text)  # what others wrote
 
 
 def source_prose(path):

@@ -327,8 +327,13 @@ def predict(**choices: Any) -> int:
 
 @cli.command(short_help="Describe a saved model in Markdown.")
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.option("--store", help="Study of its data (.db), whose leaderboard goes into the card.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="A .md file; else printed.")
+@click.option("--store", help="Study database (.db); its leaderboard becomes part of the card.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    help="Markdown file to write; default: standard output.",
+)
 def card(**choices: Any) -> int:
     """Describe a saved MODEL: classes, input, answers, held-out errors, limits."""
     from outcode.app import commands
