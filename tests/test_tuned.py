@@ -357,6 +357,8 @@ def test_hundreds_of_classes():
     X, y = make_blobs(1200, n_features=10, centers=200, cluster_std=1.0, random_state=0)
     clf = OutputCodeClassifierCV("ls", "rbf", "ova", random_state=0).fit(X[:900], y[:900])
     assert clf.score(X[900:], y[900:]) > 0.9
+    chosen = OutputCodeClassifierCV(kernels="rbf", codes="ova", refit=False, random_state=0)
+    assert "svm" in chosen.fit(X[:900], y[:900]).results_["machine"]
 
 
 def test_iris_with_its_duplicate_rows():

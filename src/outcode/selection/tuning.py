@@ -403,9 +403,19 @@ class Search:
         return replace(found, seconds=time.perf_counter() - started)
 
     def _fold_margins(self, land: Landscape, trial: Trial) -> Array:
-        """Return the margins of every row under machines trained without its fold."""
-        targets, jobs = land.codes[trial.code][land.labels], self.owner.n_jobs
-        store = given(land.gram(trial.kernel, trial.gamma))
+        """Return the margins of every row under machines trained without its fold.
+
+        A column of which the sample has one sign only has that sign everywhere.
+        """
+        targets = land.codes[trial.code][land.labels]
+        seen = targets[land.weight > 0]
+        both = (seen > 0).any(axis=0) & (seen < 0).any(axis=0)
+        margins = np.tile(np.sign(seen.sum(axis=0)).astype(np.float64), (len(land), 1))
+        margins[:, both] = self._trained_margins(land, trial, targets[:, both])
+        return margins
+
+    def _trained_margins(self, land: Landscape, trial: Trial, targets: Array) -> Array:
+        jobs, store = self.owner.n_jobs, given(land.gram(trial.kernel, trial.gamma))
         fold = content_folds(land.X, land.labels, FOLDS, land.weight, pairwise=self.owner._pairwise)
         machine = _machine(trial.machine, trial.C, kernel="precomputed", tol=1e-3)
         if trial.machine == "spoc":
