@@ -89,10 +89,11 @@ class Sides:
 
     @classmethod
     def of(cls, code: Array, weight: Array | None = None) -> Sides:
-        weights = np.ones(code.shape) if weight is None else weight
-        plus, minus, zero = (weights * (code == sign) for sign in (1, -1, 0))
-        kept = sparse.csr_array if np.mean(code == 0) > MANY_ZEROS else np.asarray
-        return cls(code, kept(plus), kept(minus), zero.sum(axis=1))
+        plus, minus, zero = (code == sign for sign in (1, -1, 0))
+        few = np.count_nonzero(zero) > MANY_ZEROS * code.size
+        kept: Callable[..., Any] = _entries if few else _full
+        zeros = zero.sum(axis=1) if weight is None else (weight * zero).sum(axis=1)
+        return cls(code, kept(plus, weight), kept(minus, weight), zeros)
 
     @cached_property
     def signed(self) -> Any:
@@ -102,6 +103,19 @@ class Sides:
     def total(self, plus: Array, minus: Array) -> Array:
         """Return the sums over columns of values that count where the code is +1, and -1."""
         return times(self.plus, plus) + times(self.minus, minus)
+
+
+def _full(mask: Array, weight: Array | None) -> Array:
+    """Return the weights of some entries, 0 elsewhere."""
+    return mask.astype(np.float64) if weight is None else weight * mask
+
+
+def _entries(mask: Array, weight: Array | None) -> Any:
+    """Return :func:`_full` as a sparse matrix."""
+    row, column = np.nonzero(mask)
+    values = np.ones(len(row)) if weight is None else weight[row, column]
+    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
+    return sparse.csr_array((values, column, starts), shape=mask.shape)
 
 
 def times(matrix: Any, values: Any) -> Any:
