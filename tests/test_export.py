@@ -177,6 +177,8 @@ def test_what_is_no_formula_says_so():
         export.describe(OutputCodeClassifier())
     with pytest.raises(ValueError, match=r"Unknown kind of export '.tflite'.*'.onnx'"):
         export.to_file(OutputCodeClassifier().fit(X, y), "model.tflite")
+    with pytest.raises(ValueError, match="takes 4 columns"):
+        export.to_python(OutputCodeClassifier().fit(X, y), X[:, :2])
 
 
 class Curious(Decoder):

@@ -48,7 +48,9 @@ class Check:
 def compare(model: Any, description: Description, run: Run, X: Any = None) -> Check:
     """Return how an export compares with its model, on rows given or drawn; an error if badly."""
     X = drawn(model) if X is None else X
-    x = description.rows(X)
+    x, wanted = description.rows(X), len(description.columns)
+    if x.ndim != 2 or x.shape[1] != wanted:
+        raise ValueError(f"X has shape {x.shape}, but the model takes {wanted} columns.")
     parts = [run(x[i : i + BLOCK]) for i in range(0, max(1, len(x)), BLOCK)]
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     proba = np.asarray(model.predict_proba(X)) if can(model, PredictsProbabilities) else None
