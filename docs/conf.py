@@ -144,7 +144,7 @@ def formula(writer: Any, node: Any) -> None:
     """Write a formula as MathML, which browsers draw themselves: no script from elsewhere."""
     block = node.tagname == "math_block"
     html = convert(node.astext(), display="block" if block else "inline")
-    writer.body.append(f'<div class="math">{html}</div>' if block else html)
+    writer.body.append(f'<div class="formula">{html}</div>' if block else html)
     raise SkipNode
 
 
