@@ -450,3 +450,15 @@ class Slow(cluster.Cluster):
         for item in super()._results(node, leaf, groups):
             yield item
             time.sleep(0.1)
+
+
+def test_a_cluster_without_workers_is_said(partitions, dask_array, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="needs outcode[dask]")
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
+    settings = {"n_workers": 0, "processes": False, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**settings) as workers,
+        distributed.Client(workers) as client,
+        pytest.raises(cluster.ClusterError, match="no worker for 1 seconds"),
+    ):
+        fit(partitions, cluster.Cluster(client))

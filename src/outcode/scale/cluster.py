@@ -6,9 +6,10 @@ of the graph. A worker that dies costs the blocks it had; the model lives in the
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ from outcode.scale.sources import Block, BlockError, Loader, checked
 T = TypeVar("T")
 #: How often a task is tried again, and a pass whose blocks killed workers.
 RETRIES = 3
+#: Seconds without any worker after which a pass gives up.
+PATIENCE = 300.0
 #: Nodes of the tree of sums that are under way at once.
 AHEAD = 64
 
@@ -232,9 +235,24 @@ class Cluster(Engine):
 
         for _ in range(RETRIES):
             try:
-                return future.result()
+                return self._awaited(future)
             except KilledWorker:
                 future = self._start(node, model, group)[1]
+        return self._awaited(future)
+
+    def _awaited(self, future: Any) -> Any:
+        """Return a result; an error if there has been no worker for too long."""
+        since = time.monotonic()
+        while not future.done():
+            with suppress(TimeoutError):
+                return future.result(timeout=5.0)
+            if future.done() or self.client.scheduler_info()["workers"]:
+                since = time.monotonic()
+            elif time.monotonic() - since > PATIENCE:
+                raise ClusterError(
+                    f"The cluster has had no worker for {PATIENCE:.0f} seconds: start workers and "
+                    f"fit again; with checkpoint= the finished blocks are kept."
+                )
         return future.result()
 
 
