@@ -66,14 +66,46 @@ MACHINES: dict[str, type[Machine]] = {
 
 
 def input_tags(machine: Any) -> Any:
-    """Return what rows a machine takes (pairwise, sparse, NaN), as scikit-learn's input tags."""
+    """Return what rows a machine takes (pairwise, sparse, NaN), as scikit-learn's input tags.
+
+    Parameters
+    ----------
+    machine : str, Machine or estimator object
+        Name of a machine, a machine or a scikit-learn classifier.
+
+    Returns
+    -------
+    sklearn.utils.InputTags
+        The input tags.
+
+    Examples
+    --------
+    >>> input_tags("svm").sparse
+    True
+    """
     if isinstance(machine, str) and machine in MACHINES:
         machine = MACHINES[machine]()
     return get_tags(machine).input_tags if hasattr(machine, "fit") else InputTags()
 
 
 def resolve(machine: Any) -> Machine:
-    """Return a fresh machine from a name, a machine or a scikit-learn classifier."""
+    """Return a fresh machine from a name, a machine or a scikit-learn classifier.
+
+    Parameters
+    ----------
+    machine : str, Machine or estimator object
+        Name of a machine, a machine or a scikit-learn classifier.
+
+    Returns
+    -------
+    Machine
+        An unfitted copy; a classifier of scikit-learn comes as a :class:`Bank`.
+
+    Examples
+    --------
+    >>> resolve("svm")
+    SVM()
+    """
     if isinstance(machine, str):
         return lookup(MACHINES, machine, "machine")()
     if isinstance(machine, type):

@@ -20,6 +20,18 @@ class Bank(Machine):
     """Any scikit-learn binary classifier, cloned once per column.
 
     Its margin is ``decision_function`` if it has one, else the probability of +1 minus 1/2.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        A binary classifier with ``fit`` and ``decision_function`` or ``predict_proba``.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, targets = np.array([[0.0], [1.0]]), np.array([[-1], [1]])
+    >>> Bank(LogisticRegression()).fit(X, targets).margins(X).round(2).tolist()
+    [[-0.22], [0.22]]
     """
 
     def __init__(self, estimator: Any) -> None:

@@ -15,7 +15,23 @@ from outcode.solvers.certificate import Certificate
 
 
 class Machine(Saved, BaseEstimator):
-    """Binary machines, one per column of a code, trained together."""
+    """Binary machines, one per column of a code, trained together.
+
+    A subclass defines :meth:`fit` and :meth:`margins`.
+
+    Examples
+    --------
+    >>> class Projection(Machine):
+    ...     def fit(self, X, targets, sample_weight=None, *, n_jobs=None, verbose=0):
+    ...         self.coef_ = X.T @ targets
+    ...         return self
+    ...
+    ...     def margins(self, X):
+    ...         return X @ self.coef_
+    >>> X = np.array([[-1.0], [2.0]])
+    >>> Projection().fit(X, np.array([[-1], [1]])).margins(X).tolist()
+    [[-3.0], [6.0]]
+    """
 
     room = "machine"
 

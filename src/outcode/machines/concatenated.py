@@ -26,8 +26,10 @@ class Concatenated(Machine):
 
     Parameters
     ----------
-    machine : a machine on rows; None is a linear SVM with a free bias
-    extension : "identity" (M = I), "single" (M_r = r) or a (n_columns, l) matrix
+    machine : Machine or None, default=None
+        A machine on rows; None is a linear SVM with a free bias.
+    extension : {"identity", "single"} or array-like of shape (n_columns, l), default="identity"
+        The extensions M: "identity" (M = I), "single" (M_r = r) or a matrix with a row per column.
 
     Attributes
     ----------

@@ -47,17 +47,31 @@ class CrammerSinger(CrammerSingerParameters, AllClasses):
 
     Parameters
     ----------
-    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
-        function; beyond 2,000 rows "linear" keeps M instead of a Gram matrix
-    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
-    degree, coef0 : of the polynomial and the sigmoid kernel
-    beta : weight of the norm; a larger one gives a smoother machine. Searches over C take 1 / C
-    bias : "none" (the paper's) or "kernel" (1 is added to the kernel: a bias per class)
-    tol : largest violation of the optimality conditions, in units of the required lead 1
-    class_weight : weights of the *user's* classes, a dict or "balanced"
-    max_memory : bytes the Gram matrix may take; None is half of what is free
-    dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
-    max_iter : steps, one sample each; a small problem takes at most 20,000 per row
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function; beyond 2,000 rows "linear" keeps M instead of a Gram matrix.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
+        feature.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the *user's* classes.
+    max_memory : float or None, default=None
+        Bytes the Gram matrix may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
+    beta : float, default=1.0
+        Weight of the norm; a larger one gives a smoother machine. Searches over C take 1 / C.
+    bias : {"none", "kernel"}, default="none"
+        With "none" there is no bias, as in the paper; with "kernel" 1 is added to the kernel: a
+        bias per class.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the required lead 1.
+    max_iter : int, default=10_000_000
+        Steps, one sample each; a small problem takes at most 20,000 per row.
 
     Attributes
     ----------

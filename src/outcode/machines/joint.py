@@ -48,20 +48,35 @@ class Joint(KernelMachine):
 
     Parameters
     ----------
-    lambda1 : weight of the squared lengths of all w_l
-    lambda2 : weight of the term with the relation; towards 0 the columns become independent
-        least-squares machines with C = 2 / (N_l lambda1) and a free bias
-    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed" or a function
-    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
-    degree, coef0 : of the polynomial and the sigmoid kernel
-    solver : "splitting" meets the loss (column by column) and the penalty (by singular values) in
-        turn; "alternation" is the paper's, Eq. 10 and Eq. 15 in turn from M = I / L, which is
-        slower and can stall above the optimum (with fewer features than columns it always does)
-    max_iter : iterations of the solver
-    tol : relative duality gap to stop at
-    class_weight : weights of the *user's* classes, a dict or "balanced"
-    max_memory : bytes the fit may take; None is half of what is free
-    dtype : of the Gram matrix; None is float64
+    lambda1 : float, default=1e-4
+        Weight of the squared lengths of all w_l.
+    lambda2 : float, default=1e-4
+        Weight of the term with the relation; towards 0 the columns become independent least-squares
+        machines with C = 2 / (N_l lambda1) and a free bias.
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
+        feature.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the *user's* classes.
+    max_memory : float or None, default=None
+        Bytes the fit may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64.
+    solver : {"splitting", "alternation"}, default="splitting"
+        "splitting" meets the loss (column by column) and the penalty (by singular values) in turn;
+        "alternation" is the paper's, Eq. 10 and Eq. 15 in turn from M = I / L, which is slower and
+        can stall above the optimum (with fewer features than columns it always does).
+    max_iter : int, default=1000
+        Iterations of the solver.
+    tol : float, default=1e-3
+        Relative duality gap to stop at.
 
     Attributes
     ----------

@@ -26,13 +26,22 @@ class KernelParameters:
 
     Parameters
     ----------
-    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
-        function
-    gamma : number, "scale" (1 / (d var X)), "auto" (1 / d), or a number >= 0 for each feature
-    degree, coef0 : of the polynomial and the sigmoid kernel
-    class_weight : weights of the *user's* classes, a dict or "balanced"
-    max_memory : bytes the Gram matrix may take; None is half of what is free
-    dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
+        feature.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the *user's* classes.
+    max_memory : float or None, default=None
+        Bytes the Gram matrix may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
     """
 
     kernel: Any = "rbf"
@@ -81,6 +90,38 @@ class KernelMachine(KernelParameters, Expansion):
     A subclass adds its parameters and defines :meth:`train`, which sets ``dual_coef_``, ``bias_``
     and ``training_margins_`` and calls ``expand``, and :meth:`holding_out` if it knows a faster
     way to leave rows out than training again.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
+        feature.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the *user's* classes.
+    max_memory : float or None, default=None
+        Bytes the Gram matrix may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
+
+    Examples
+    --------
+    A machine whose margin is a mean of kernel values, each with the sign of its row:
+
+    >>> class Means(KernelMachine):
+    ...     def train(self, task, start):
+    ...         self.dual_coef_ = task.targets / len(task.gram)
+    ...         self.bias_ = np.zeros(task.targets.shape[1])
+    ...         self.expand(task.gram, task.targets)
+    >>> machine = Means(kernel="linear").fit([[-1.0], [1.0]], np.array([[-1], [1]]))
+    >>> machine.margins([[3.0]]).tolist()
+    [[3.0]]
     """
 
     #: Whether the folds that are held out are trained at the same time.

@@ -42,16 +42,28 @@ class Kessler(KesslerParameters, WestonWatkins):
 
     Parameters
     ----------
-    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
-        function
-    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
-    degree, coef0 : of the polynomial and the sigmoid kernel
-    C : upper bound of each dual variable
-    tol : largest violation of the optimality conditions, in units of the required lead 1
-    class_weight : weights of the *user's* classes, a dict or "balanced"
-    max_memory : bytes the Gram matrix may take; None is half of what is free
-    dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
-    max_iter : steps, as a multiple of the number of rows
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
+        feature.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the *user's* classes.
+    max_memory : float or None, default=None
+        Bytes the Gram matrix may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
+    C : float, default=1.0
+        Upper bound of each dual variable.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the required lead 1.
+    max_iter : int, default=1000
+        Steps, as a multiple of the number of rows.
 
     Attributes
     ----------

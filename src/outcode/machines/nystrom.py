@@ -82,24 +82,40 @@ class Nystrom(Machine):
 
     Parameters
     ----------
-    n_landmarks : how many rows become landmarks; more cost time and lower the error
-    kernel : "rbf", "linear", "poly", "laplacian", "sigmoid" or a function
-    gamma : number, "scale" (1 / (d var X)), "auto" (1 / d), a number >= 0 for each feature, or
-        "loo": the width with the smallest leave-one-out error of the landmark model on a sample of
-        the rows
-    degree, coef0 : of the polynomial and the sigmoid kernel
-    C : weight of the losses, or "cv": the power of ten with the smallest error on held-out rows of
-        a sample
-    loss : "squared_hinge", "logistic" or "least_squares"
-    bias : "kernel" (1 is added to the kernel) or "none"
-    tol : an iterative loss stops when the decrease still to be had is this share of the objective
-    max_passes : passes over the data of an iterative loss
-    certified : continue by Newton steps until the relative duality gap is below ``tol``
-    class_weight : weights of the *user's* classes, a dict or "balanced"
-    max_memory : bytes of kernel values kept between passes; those of further blocks are computed
-        again, and all of them where not even half would fit
-    dtype : of the kernel blocks; None is float64 up to 5,000 rows and float32 beyond
-    random_state : seed of the choice of landmarks
+    n_landmarks : int, default=1000
+        Number of rows that become landmarks; more cost time and lower the error.
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid" or a function.
+    gamma : float, array-like or {"scale", "auto", "loo"}, default="scale"
+        A positive number, a number >= 0 for each feature, "scale" (1 / (d var X)), "auto" (1 / d)
+        or "loo": the width with the smallest leave-one-out error of the landmark model on a sample
+        of the rows.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    C : float or "cv", default=1.0
+        Weight of the losses; "cv" is the power of ten with the smallest error on held-out rows of a
+        sample.
+    loss : {"squared_hinge", "logistic", "least_squares"}, default="squared_hinge"
+        The loss l.
+    bias : {"kernel", "none"}, default="kernel"
+        With "kernel" 1 is added to the kernel.
+    tol : float, default=1e-3
+        An iterative loss stops when the decrease still to be had is this share of the objective.
+    max_passes : int, default=100
+        Passes over the data of an iterative loss.
+    certified : bool, default=False
+        Continue by Newton steps until the relative duality gap is below ``tol``.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the *user's* classes.
+    max_memory : float, default=2**30
+        Bytes of kernel values kept between passes; those of further blocks are computed again, and
+        all of them where not even half would fit.
+    dtype : dtype or None, default=None
+        Type of the kernel blocks; None is float64 up to 5,000 rows and float32 beyond.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the choice of landmarks.
 
     Attributes
     ----------

@@ -36,10 +36,21 @@ class OnLandmarks(Machine):
 
     Parameters
     ----------
-    machine : a kernel machine; its own kernel is replaced. None is SingleBinary("direct")
-    n_landmarks : p, at most; all rows if there are fewer
-    kernel, gamma, degree, coef0 : of the kernel
-    random_state : seed of the landmarks
+    machine : KernelMachine or None, default=None
+        A kernel machine, whose own kernel is replaced; None is ``SingleBinary("direct")``.
+    n_landmarks : int, default=500
+        Largest number p of landmarks; all rows if there are fewer.
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid" or a function.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
+        feature.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    random_state : int, default=0
+        Seed of the landmarks.
 
     Attributes
     ----------

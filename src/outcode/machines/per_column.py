@@ -45,7 +45,7 @@ def _stacked(name: str, what: str) -> Any:
 
 
 class PerColumn(Machine):
-    """Machines with parameters of their own in each column. [PPF04] Theorem 4.1: K^s, G^s
+    """Machines with parameters of their own in each column ([PPF04] Theorem 4.1: K^s, G^s).
 
     Column s is f_s(x) = sum_i alpha_i^s m_{y_i s} K^s(x_i, x) with its own kernel K^s, width and
     C. Columns with the same parameters are one machine, columns with the same kernel share one Gram
@@ -55,9 +55,11 @@ class PerColumn(Machine):
 
     Parameters
     ----------
-    machine : an SVM or LeastSquares machine that has what the columns have in common; None is SVM()
-    settings : a dict for each column with those of kernel, gamma, degree, coef0 and C that differ
-        from the machine's; None leaves all columns as the machine is
+    machine : Machine or None, default=None
+        An SVM or LeastSquares machine that has what the columns have in common; None is ``SVM()``.
+    settings : sequence of dict or None, default=None
+        For each column those of kernel, gamma, degree, coef0 and C that differ from the machine's;
+        None leaves all columns as the machine is.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ class SingleBinaryParameters(KernelParameters, ExtensionParameter):
 
 
 class SingleBinary(SingleBinaryParameters, KernelMachine):
-    """All columns in one binary problem. [EPY08]
+    """All columns in one binary problem [EPY08].
 
     Minimises  1/2 |w|^2 + sum_i C_i sum_r max(0, 1 - y_ir (w . phi_r(x_i) + b))  (Eq. 1), y_ir the
     target of row i in column r (+1 for its own class and -1 otherwise with one-vs-all),
@@ -71,30 +71,50 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
 
     Parameters
     ----------
-    extension : "kernel" (K_M learned as a combination of a basis kernel per column, Algorithm 2),
-        "direct" (K_M itself, any positive semidefinite matrix of trace at most R), "identity",
-        "single", a (n_columns, l) matrix of feature extensions M, or (n, n_columns, l): n of them,
-        combined as by "kernel"
-    kernel : "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
-        function
-    gamma : number, "scale" (1 / (d var X)) or "auto" (1 / d)
-    degree, coef0 : of the polynomial and the sigmoid kernel
-    class_kernel : how extensions become K_M: "rbf" (Eq. 5), "linear" (M M') or "precomputed" (they
-        are K_M)
-    class_gamma : gamma of the class kernel; None is that of the sample kernel (1 if it has none)
-    C : upper bound of each alpha (the paper's C / (cm))
-    radius : R, largest sum of the kernel weights, or trace of K_M with "direct"; "sqrt" is the root
-        of the number of rows (the sum of their weights)
-    weights : of the basis kernels: "learned", "prior" (R times the share of each class, a single
-        solve) or an array
-    update : "paper" (Algorithm 2) or "alternating", which goes to the minimum over the weights
-    tol : largest violation of the optimality conditions
-    kernel_tol : "paper": largest relative change of the weights; "alternating" and "direct":
-        largest relative gap to the minimum
-    class_weight : weights of the *user's* classes, a dict or "balanced"
-    max_memory : bytes the Gram matrix may take; None is half of what is free
-    dtype : of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond
-    max_iter, max_updates : steps of one solve, and updates of the kernel weights
+    extension : {"kernel", "direct", "identity", "single"} or array-like, default="kernel"
+        "kernel" (K_M learned as a combination of a basis kernel per column, Algorithm 2), "direct"
+        (K_M itself, any positive semidefinite matrix of trace at most R), "identity", "single", a
+        (n_columns, l) matrix of feature extensions M, or (n, n_columns, l): n of them, combined as
+        by "kernel".
+    kernel : str or callable, default="rbf"
+        One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid", "precomputed" or a
+        function.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
+        feature, which needs a ``class_gamma`` where the class kernel is "rbf".
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the *user's* classes.
+    max_memory : float or None, default=None
+        Bytes the Gram matrix may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
+    class_kernel : {"rbf", "linear", "precomputed"}, default="rbf"
+        How extensions become K_M: "rbf" (Eq. 5), "linear" (M M') or "precomputed" (they are K_M).
+    class_gamma : float or None, default=None
+        Gamma of the class kernel; None is that of the sample kernel (1 if it has none).
+    C : float, default=1.0
+        Upper bound of each alpha (the paper's C / (cm)).
+    radius : float or "sqrt", default="sqrt"
+        R, largest sum of the kernel weights, or trace of K_M with "direct"; "sqrt" is the root of
+        the number of rows (the sum of their weights).
+    weights : {"learned", "prior"} or array-like, default="learned"
+        Weights of the basis kernels: "learned", "prior" (R times the share of each class, a single
+        solve) or an array.
+    update : {"paper", "alternating"}, default="paper"
+        "paper" is Algorithm 2; "alternating" goes to the minimum over the weights.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions.
+    kernel_tol : float, default=1e-3
+        With "paper" the largest relative change of the weights; with "alternating" and "direct" the
+        largest relative gap to the minimum.
+    max_iter : int, default=10_000_000
+        Steps of one solve.
+    max_updates : int, default=1000
+        Updates of the kernel weights.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from outcode.scores import settled
 
 
 class SparseLinear(Machine):
-    """Linear machines with an l1 penalty, hinge or squared loss. [LZCX16] Eq. 1
+    """Linear machines with an l1 penalty, hinge or squared loss ([LZCX16] Eq. 1).
 
     Column l minimises over w and b, on its own rows, N_l the sum of their weights c_i,
 
@@ -38,10 +38,14 @@ class SparseLinear(Machine):
 
     Parameters
     ----------
-    loss : "hinge" or "squared"
-    lambda1 : weight of the sum of absolute weights
-    tol : relative duality gap to stop at
-    max_iter : rounds of coordinate descent
+    loss : {"hinge", "squared"}, default="hinge"
+        The loss.
+    lambda1 : float, default=0.01
+        Weight of the sum of absolute weights.
+    tol : float, default=1e-6
+        Relative duality gap to stop at.
+    max_iter : int, default=100_000
+        Rounds of coordinate descent.
 
     Attributes
     ----------
