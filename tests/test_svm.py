@@ -155,7 +155,7 @@ def test_kept_rows_are_kernel_values():
 
 @pytest.mark.parametrize(("code", "share"), [("ova", 1.3), ("ovo", 0.6)])
 def test_peak_memory_of_a_fit_is_within_the_gram_matrix(code, share):
-    X, y = clouds(6000, 10)
+    X, y = clouds(6000, 10, d=64)
     clf = OutputCodeClassifier(code, SVM(C=10), "hamming", n_jobs=2)
     clf.fit(X[:5100], y[:5100])  # compiled before memory is counted
     tracemalloc.start()
