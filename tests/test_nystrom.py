@@ -65,7 +65,7 @@ def refit(machine, X, targets, keep):
     """The same landmarks, trained on some rows alone."""
     part = clone(machine).set_params(random_state=0)
     task = part._arrays(X[keep], targets[keep], None, 1)
-    part.features_ = machine.features_
+    part.features_, part.C_ = machine.features_, part.C
     return part._trained(task, part._collect(task)).coef
 
 
