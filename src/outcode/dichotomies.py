@@ -128,7 +128,23 @@ def margin_requirements(labels: Array, k: int) -> Array:
 
 
 def row_distances(code: Array) -> Array:
-    """Return the (n_classes, n_classes) Hamming distances of the rows, a zero counting 1/2."""
+    """Return the (n_classes, n_classes) Hamming distances of the rows, a zero counting 1/2.
+
+    Parameters
+    ----------
+    code : ndarray of shape (n_classes, n_dichotomies)
+        Code matrix of +1, -1 and 0.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        The distances.
+
+    Examples
+    --------
+    >>> row_distances(np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]])).tolist()
+    [[0.0, 2.0, 2.0], [2.0, 0.0, 2.0], [2.0, 2.0, 0.0]]
+    """
     distance = (code.shape[1] - _products(code, code)) / 2
     np.fill_diagonal(distance, 0.0)
     return distance
@@ -148,7 +164,23 @@ def own_entries(code: Array) -> Array:
 
 
 def separation(code: Array) -> Array:
-    """Return, for each pair of rows, how many columns give them opposite signs."""
+    """Return, for each pair of rows, how many columns give them opposite signs.
+
+    Parameters
+    ----------
+    code : ndarray of shape (n_classes, n_dichotomies)
+        Code matrix of +1, -1 and 0.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        The numbers of columns.
+
+    Examples
+    --------
+    >>> separation(np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]])).tolist()
+    [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    """
     opposed = _products(code > 0, code < 0)
     return (opposed + opposed.T).astype(np.int64)
 
@@ -231,7 +263,31 @@ def as_code(code: Any) -> Array:
 
 
 def validate(code: Any, class_names: Sequence[object] | None = None) -> Array:
-    """Return ``code`` as int8 if a classifier can use it, else an error naming the classes."""
+    """Return ``code`` as int8 if a classifier can use it, else an error naming the classes.
+
+    Parameters
+    ----------
+    code : array-like of shape (n_classes, n_dichotomies)
+        Matrix to check.
+    class_names : sequence or None, default=None
+        Names of the classes, for error messages; None numbers them.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_dichotomies)
+        The code.
+
+    Raises
+    ------
+    ValueError
+        If an entry is not +1, -1 or 0, or the code cannot be decoded.
+
+    Examples
+    --------
+    >>> validate([[1, -1], [-1, 1]])
+    array([[ 1, -1],
+           [-1,  1]], dtype=int8)
+    """
     matrix = as_code(code)
     fatal = [finding for finding in diagnose(matrix, class_names).findings if finding.fatal]
     if fatal:

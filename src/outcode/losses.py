@@ -20,32 +20,128 @@ SQUARE_LIMIT = 1e150
 
 
 def linear(z: Array) -> Array:
-    """L(z) = -z."""
+    """L(z) = -z.
+
+    Parameters
+    ----------
+    z : ndarray
+        Margins of any shape.
+
+    Returns
+    -------
+    ndarray
+        The loss of each margin.
+
+    Examples
+    --------
+    >>> linear(np.array([-1.0, 0.5, 2.0])).tolist()
+    [1.0, -0.5, -2.0]
+    """
     return -z
 
 
 def hinge(z: Array) -> Array:
-    """L(z) = max(0, 1 - z), the loss of the support vector machine."""
+    """L(z) = max(0, 1 - z), the loss of the support vector machine.
+
+    Parameters
+    ----------
+    z : ndarray
+        Margins of any shape.
+
+    Returns
+    -------
+    ndarray
+        The loss of each margin.
+
+    Examples
+    --------
+    >>> hinge(np.array([-1.0, 0.0, 2.0])).tolist()
+    [2.0, 1.0, 0.0]
+    """
     return np.maximum(0.0, 1.0 - z)
 
 
 def exponential(z: Array) -> Array:
-    """L(z) = exp(-z); decoders sum it in log form, this plain value overflows below z = -709."""
+    """L(z) = exp(-z); decoders sum it in log form, this plain value overflows below z = -709.
+
+    Parameters
+    ----------
+    z : ndarray
+        Margins of any shape.
+
+    Returns
+    -------
+    ndarray
+        The loss of each margin.
+
+    Examples
+    --------
+    >>> exponential(np.array([-1.0, 0.0, 2.0])).round(3).tolist()
+    [2.718, 1.0, 0.135]
+    """
     return np.exp(-z)
 
 
 def logistic(z: Array) -> Array:
-    """L(z) = log(1 + exp(-z))."""
+    """L(z) = log(1 + exp(-z)).
+
+    Parameters
+    ----------
+    z : ndarray
+        Margins of any shape.
+
+    Returns
+    -------
+    ndarray
+        The loss of each margin.
+
+    Examples
+    --------
+    >>> logistic(np.array([-1.0, 0.0, 2.0])).round(3).tolist()
+    [1.313, 0.693, 0.127]
+    """
     return np.logaddexp(0.0, -z)
 
 
 def squared(z: Array) -> Array:
-    """L(z) = (1 - z)^2: it grows again beyond z = 1."""
+    """L(z) = (1 - z)^2: it grows again beyond z = 1.
+
+    Parameters
+    ----------
+    z : ndarray
+        Margins of any shape.
+
+    Returns
+    -------
+    ndarray
+        The loss of each margin.
+
+    Examples
+    --------
+    >>> squared(np.array([-1.0, 0.0, 2.0])).tolist()
+    [4.0, 1.0, 1.0]
+    """
     return (1.0 - np.clip(z, -SQUARE_LIMIT, SQUARE_LIMIT)) ** 2
 
 
 def zero_one(z: Array) -> Array:
-    """L(z) = (1 - sign z) / 2: 1 when wrong, 0 when right, 1/2 at zero (Hamming decoding)."""
+    """L(z) = (1 - sign z) / 2: 1 when wrong, 0 when right, 1/2 at zero (Hamming decoding).
+
+    Parameters
+    ----------
+    z : ndarray
+        Margins of any shape.
+
+    Returns
+    -------
+    ndarray
+        The loss of each margin.
+
+    Examples
+    --------
+    >>> zero_one(np.array([-1.0, 0.0, 2.0])).tolist()
+    [1.0, 0.5, 0.0]
+    """
     return (1.0 - np.sign(z)) / 2.0
 
 

@@ -84,6 +84,28 @@ def code_matrix(
 ) -> Array:
     """Return the checked matrix of a code given by name, by object or as a matrix.
 
+    Parameters
+    ----------
+    code : str, Code or array-like of shape (n_classes, n_dichotomies)
+        Name of a code, a code or a matrix of +1, -1 and 0.
+    n_classes : int
+        Number of classes.
+    X : array-like of shape (n_samples, n_features) or None, default=None
+        Training rows, for a code that is learned from the data.
+    y : array-like of shape (n_samples,) or None, default=None
+        Labels of the rows.
+    machine : Machine or None, default=None
+        Machine for a code that is learned with its machines.
+    random_state : int, RandomState instance or None, default=None
+        Seed of a code that is drawn at random.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_dichotomies)
+        The matrix, int8, once it can be decoded.
+
+    Examples
+    --------
     >>> code_matrix("ova", 3).shape
     (3, 3)
     """
@@ -105,7 +127,27 @@ def extended(
 
 
 def resolve(code: Any, n_classes: int, *data: Any) -> Array:
-    """Return the checked matrix alone; ``data`` as :func:`resolve_weighted` takes it."""
+    """Return the checked matrix of a code without the weights of its columns.
+
+    Parameters
+    ----------
+    code : str, Code or array-like of shape (n_classes, n_dichotomies)
+        Name of a code, a code or a matrix of +1, -1 and 0.
+    n_classes : int
+        Number of classes.
+    *data : tuple
+        The further arguments of :func:`resolve_weighted`, in its order.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_dichotomies)
+        The matrix, int8, once it can be decoded.
+
+    Examples
+    --------
+    >>> resolve("ova", 2).tolist()
+    [[-1], [1]]
+    """
     return resolve_weighted(code, n_classes, *data)[0]
 
 
@@ -120,7 +162,35 @@ def resolve_weighted(
 ) -> tuple[Array, Array | None]:
     """Return the checked matrix of ``code`` for classes already numbered 0..n_classes-1.
 
-    Beside it the (n_dichotomies,) weights of its columns, None for a code without.
+    Parameters
+    ----------
+    code : str, Code or array-like of shape (n_classes, n_dichotomies)
+        Name of a code, a code or a matrix of +1, -1 and 0.
+    n_classes : int
+        Number of classes.
+    class_names : sequence or None, default=None
+        Names of the classes, for error messages.
+    X : array-like of shape (n_samples, n_features) or None, default=None
+        Training rows, for a code that is learned from the data.
+    labels : ndarray of shape (n_samples,) or None, default=None
+        Numbers of the classes of the rows.
+    machine : Machine or None, default=None
+        Machine for a code that is learned with its machines.
+    rng : RandomState instance or None, default=None
+        Generator of random numbers.
+
+    Returns
+    -------
+    matrix : ndarray of shape (n_classes, n_dichotomies)
+        The matrix, int8, once it can be decoded.
+    weights : ndarray of shape (n_dichotomies,) or None
+        Weights of its columns, None for a code without.
+
+    Examples
+    --------
+    >>> matrix, weights = resolve_weighted("ovo", 4)
+    >>> matrix.shape, weights
+    ((4, 6), None)
     """
     data = {"X": X, "labels": labels, "machine": machine, "rng": rng}
     return checked_code(code, CODES, n_classes, class_names, **data)

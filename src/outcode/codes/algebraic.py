@@ -34,8 +34,20 @@ class BCH(Code):
     The code of length N = 2^m - 1 >= n_columns with the largest designed distance that still has
     enough codewords is built; n_classes of its codewords are chosen far apart and ``n_columns``
     of its N positions kept, several times, and the choice with the largest minimum row distance
-    wins. ``n_columns=None`` takes 3k, as [PPF04] section V. Up to five classes there are
-    no more than 3k different columns at all: those are taken, which is the exhaustive code.
+    wins.
+
+    Parameters
+    ----------
+    n_columns : int or None, default=None
+        Number of columns; None takes 3k, as [PPF04] section V. Up to five classes there are no more
+        than 3k different columns at all: those are taken, which is the exhaustive code.
+    n_draws : int, default=100
+        Number of choices of codewords and positions, fewer for a large code.
+
+    Examples
+    --------
+    >>> BCH().matrix(6, rng=0).shape
+    (6, 18)
     """
 
     def __init__(self, n_columns: int | None = None, n_draws: int = 100) -> None:
@@ -61,7 +73,16 @@ class BCH(Code):
 
 
 class Hadamard(Code):
-    """Rows of a Sylvester-Hadamard matrix, the constant and the repeated columns left out."""
+    """Rows of a Sylvester-Hadamard matrix, the constant and the repeated columns left out.
+
+    Examples
+    --------
+    >>> Hadamard().matrix(4)
+    array([[ 1,  1,  1],
+           [-1,  1, -1],
+           [ 1, -1, -1],
+           [-1, -1,  1]], dtype=int8)
+    """
 
     def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         order = 1 << int(np.ceil(np.log2(n_classes)))
@@ -120,6 +141,23 @@ def bch_generator(m: int, dimension: int) -> int:
 
     The generator is the product of the minimal polynomials of alpha, alpha^2, ... alpha^(2t),
     with t as large as ``dimension`` allows.
+
+    Parameters
+    ----------
+    m : int
+        The code has length 2^m - 1.
+    dimension : int
+        Least dimension of the code: it has at least 2^dimension codewords.
+
+    Returns
+    -------
+    int
+        The polynomial over GF(2), bits as coefficients.
+
+    Examples
+    --------
+    >>> bin(bch_generator(4, 7))
+    '0b111010001'
     """
     generator, length = 1, 2**m - 1
     for _, poly in _minimal_polynomials(m):
@@ -131,7 +169,27 @@ def bch_generator(m: int, dimension: int) -> int:
 
 
 def bch_words(generator: int, m: int, messages: Array) -> Array:
-    """Return the codewords of the ``messages`` (rows of bits) as a matrix of +1 and -1."""
+    """Return the codewords of the ``messages`` (rows of bits) as a matrix of +1 and -1.
+
+    Parameters
+    ----------
+    generator : int
+        Generator polynomial, as :func:`bch_generator` returns it.
+    m : int
+        The code has length 2^m - 1.
+    messages : ndarray of shape (n_messages, dimension)
+        Bits of the messages, 0 or 1.
+
+    Returns
+    -------
+    ndarray of shape (n_messages, 2^m - 1)
+        The codewords; a bit 0 is +1, a bit 1 is -1.
+
+    Examples
+    --------
+    >>> bch_words(bch_generator(3, 4), 3, np.array([[1, 0, 0, 0]]))
+    array([[-1, -1,  1, -1,  1,  1,  1]], dtype=int8)
+    """
     length = 2**m - 1
     dimension = length - (generator.bit_length() - 1)
     bits = np.array([generator >> i & 1 for i in range(generator.bit_length())])

@@ -17,7 +17,19 @@ from outcode.saved import Saved
 
 
 class Code(Saved, BaseEstimator):
-    """A way to write ``n_classes`` classes as codewords."""
+    """A way to write ``n_classes`` classes as codewords.
+
+    A subclass defines :meth:`draw`, or :meth:`matrix` if it looks at the data.
+
+    Examples
+    --------
+    >>> class Binary(Code):
+    ...     def draw(self, n_classes, rng):
+    ...         places = np.arange(int(np.ceil(np.log2(n_classes))))
+    ...         return 2 * (np.arange(n_classes)[:, None] >> places & 1) - 1
+    >>> Binary().matrix(3).tolist()
+    [[-1, -1], [1, -1], [-1, 1]]
+    """
 
     room = "code"
 

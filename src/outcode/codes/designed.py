@@ -28,7 +28,7 @@ FAILURES = 5
 
 
 class Designed(Code):
-    """A code and its machines learned in turn. [CS02] Theorem 1, sections 5 and 8
+    """A code and its machines learned in turn ([CS02] Theorem 1, sections 5 and 8).
 
     ``by="columns"``: one column after the other. A column starts at random, the machine is trained
     on it, and the best column for what that machine says of rows it was not trained on (Theorem 1)
@@ -46,11 +46,16 @@ class Designed(Code):
 
     Parameters
     ----------
-    by : "columns" or "continuous"
-    n_columns : None is as many as there are classes
-    rounds : machines trained for one column at most, or for the whole code
-    beta : weight of the norm of the continuous code
-    folds : how many folds the held-out margins come from
+    by : {"columns", "continuous"}, default="columns"
+        How the code is learned.
+    n_columns : int or None, default=None
+        Number of columns; None is as many as there are classes.
+    rounds : int, default=5
+        Largest number of machines trained for one column, or for the whole code.
+    beta : float, default=1.0
+        Weight of the norm of the continuous code.
+    folds : int, default=3
+        Number of folds the held-out margins come from.
 
     Examples
     --------
@@ -145,7 +150,7 @@ class Designed(Code):
 
 
 class DesignedTree(Code):
-    """A tree of classes, each split the best column for its machine. [CS02] sections 3 and 8
+    """A tree of classes, each split the best column for its machine ([CS02] sections 3 and 8).
 
     At a node with some of the classes a column that splits them starts at random; the machine is
     trained on the rows of these classes, and the best column for what it says of rows it was not
@@ -155,9 +160,12 @@ class DesignedTree(Code):
 
     Parameters
     ----------
-    rounds : machines trained at a node at most
-    starts : random columns to start from at each node
-    folds : how many folds the held-out margins come from
+    rounds : int, default=5
+        Largest number of machines trained at a node.
+    starts : int, default=2
+        Number of random columns to start from at each node.
+    folds : int, default=3
+        Number of folds the held-out margins come from.
 
     Examples
     --------

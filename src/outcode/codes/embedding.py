@@ -20,10 +20,18 @@ STARTS: dict[str, type[Code]] = {**fixed.NAMES, **algebraic.NAMES, **partitions.
 
 @dataclass(frozen=True)
 class Growth:
-    """How a code grew: ``weights`` of its columns, and the held-out error before each column.
+    """How a code grew: the columns added, their weights and the held-out error after each.
 
-    ``errors`` has one entry for the start and one for each column added; it falls strictly.
-    ``pairs`` are the two classes each added column was meant for.
+    Parameters
+    ----------
+    code : ndarray of shape (n_classes, n_dichotomies)
+        The code.
+    weights : ndarray of shape (n_dichotomies,)
+        Weights of its columns.
+    errors : tuple of float
+        Held-out error of the start and after each column added; it falls strictly.
+    pairs : tuple of (int, int)
+        The two classes each added column was meant for.
     """
 
     code: Array
@@ -33,7 +41,7 @@ class Growth:
 
 
 class NodeEmbedding(Code):
-    """A code that gets more columns for the classes it confuses (ECOC-ONE). [PER08]
+    """A code that gets more columns for the classes it confuses (ECOC-ONE, [PER08]).
 
     The machine is trained on the start code and judged on rows it did not see (each fold in turn is
     the validation part). While the held-out error falls, columns are added one by one: take the
@@ -53,15 +61,15 @@ class NodeEmbedding(Code):
 
     Parameters
     ----------
-    start : str, Code or matrix
+    start : str, Code or array-like of shape (n_classes, n_dichotomies), default="ova"
         The code to begin with.
-    max_added : int
-        How many columns may be added.
-    folds : int
-        How many parts the rows are cut into for validation.
-    n_pairs : int
-        How many confused pairs are tried before growth stops.
-    machine : Machine or None
+    max_added : int, default=5
+        Largest number of columns added.
+    folds : int, default=3
+        Number of folds for validation.
+    n_pairs : int, default=3
+        Number of confused pairs tried before growth stops.
+    machine : Machine or None, default=None
         What the code is learned with; None is the machine of the classifier.
 
     Notes

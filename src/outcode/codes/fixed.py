@@ -29,6 +29,8 @@ EXHAUSTIVE_LIMIT = 15
 class OneVsAll(Code):
     """One column per class: this class against all others.
 
+    Examples
+    --------
     >>> OneVsAll().matrix(3)
     array([[ 1, -1, -1],
            [-1,  1, -1],
@@ -44,6 +46,8 @@ class OneVsAll(Code):
 class OneVsOne(Code):
     """One column per pair of classes; the other classes are not used by it.
 
+    Examples
+    --------
     >>> OneVsOne().matrix(3)
     array([[ 1,  1,  0],
            [-1,  0,  1],
@@ -69,7 +73,15 @@ class OneVsOne(Code):
 
 
 class Exhaustive(Code):
-    """Every way to split the classes in two: 2^(k-1) - 1 columns (Dietterich & Bakiri 1995)."""
+    """Every way to split the classes in two: 2^(k-1) - 1 columns (Dietterich & Bakiri 1995).
+
+    Examples
+    --------
+    >>> Exhaustive().matrix(3)
+    array([[ 1,  1,  1],
+           [-1, -1,  1],
+           [-1,  1, -1]], dtype=int8)
+    """
 
     def draw(self, n_classes: int, rng: np.random.RandomState) -> Array:
         if n_classes > EXHAUSTIVE_LIMIT:
@@ -84,8 +96,18 @@ class Exhaustive(Code):
 class DenseRandom(Code):
     """Random +1/-1 columns; of many draws the one with the largest minimum row distance.
 
-    ``n_columns=None`` takes ceil(10 log2 k) columns (Allwein, Schapire & Singer 2000), or all
-    2^(k-1) - 1 there are.
+    Parameters
+    ----------
+    n_columns : int or None, default=None
+        Number of columns; None takes ceil(10 log2 k) (Allwein, Schapire & Singer 2000), or all
+        2^(k-1) - 1 there are.
+    n_draws : int, default=1000
+        Number of random codes to choose from, fewer where measuring them takes long.
+
+    Examples
+    --------
+    >>> DenseRandom(n_columns=6).matrix(4, rng=0).shape
+    (4, 6)
     """
 
     def __init__(self, n_columns: int | None = None, n_draws: int = 1000) -> None:
@@ -102,9 +124,21 @@ class DenseRandom(Code):
 class SparseRandom(Code):
     """Random columns, each entry 0 with probability 1/2 and +1 or -1 with probability 1/4.
 
-    ``n_columns=None`` takes ceil(15 log2 k) columns (Allwein, Schapire & Singer 2000), or all
-    (3^k - 2^(k+1) + 1) / 2 there are. Of many draws the one with the largest minimum row
-    distance, every pair of rows separated.
+    Of many draws the one with the largest minimum row distance is kept, every pair of rows
+    separated.
+
+    Parameters
+    ----------
+    n_columns : int or None, default=None
+        Number of columns; None takes ceil(15 log2 k) (Allwein, Schapire & Singer 2000), or all (3^k
+        - 2^(k+1) + 1) / 2 there are.
+    n_draws : int, default=1000
+        Number of random codes to choose from, fewer where measuring them takes long.
+
+    Examples
+    --------
+    >>> SparseRandom(n_columns=8).matrix(4, rng=0).shape
+    (4, 8)
     """
 
     def __init__(self, n_columns: int | None = None, n_draws: int = 1000) -> None:
@@ -121,6 +155,8 @@ class SparseRandom(Code):
 class Ordinal(Code):
     """For ordered classes: column j asks whether the class lies above j (Frank & Hall 2001).
 
+    Examples
+    --------
     >>> Ordinal().matrix(3)
     array([[-1, -1],
            [ 1, -1],

@@ -28,9 +28,16 @@ CODE_STEPS, CODE_TOL = 100, 1e-4
 
 @dataclass(frozen=True)
 class JointLearning:
-    """How a code was learned: ``objectives`` of each accepted code, falling strictly.
+    """How a code was learned: the code and the objectives on the way to it.
 
-    ``relaxed`` holds, for each set of machines, the objective along the convex-concave steps.
+    Parameters
+    ----------
+    code : ndarray of shape (n_classes, n_dichotomies)
+        The code.
+    objectives : tuple of float
+        Objective of each accepted code, falling strictly.
+    relaxed : tuple of tuple of float
+        For each set of machines, the objective along the convex-concave steps.
     """
 
     code: Array
@@ -39,7 +46,7 @@ class JointLearning:
 
 
 class JointCode(Code):
-    """A code learned in turn with its machines (JECOC). [ZHL12]
+    """A code learned in turn with its machines (JECOC, [ZHL12]).
 
     The published abstract says that the code and the dichotomizers minimise one objective in turn,
     independent quadratic programs for a fixed code, and a difference of convex functions, solved
@@ -70,17 +77,19 @@ class JointCode(Code):
 
     Parameters
     ----------
-    start : str, Code or matrix
+    start : str, Code or array-like of shape (n_classes, n_dichotomies), default="ovo"
         The code to begin with; the learned one has as many columns, seldom a few more.
-    separation, distance : float
-        The weight of the second term, and the share of columns two codewords should differ in.
-    zero : float
+    separation : float, default=6.0
+        Weight of the second term.
+    distance : float, default=0.5
+        Share of columns two codewords should differ in.
+    zero : float, default=0.25
         Relaxed entries below this in size become 0; ``zero=0`` keeps a code without zeros.
-    max_iter : int
-        How often the machine is trained again.
-    folds : int
-        How many parts the rows are cut into for margins of unseen rows.
-    machine : Machine or None
+    max_iter : int, default=10
+        Largest number of times the machine is trained again.
+    folds : int, default=3
+        Number of folds for margins of unseen rows.
+    machine : Machine or None, default=None
         What the code is learned with; None is the machine of the classifier.
 
     Notes

@@ -14,7 +14,7 @@ from outcode.codes.information import Potentials, floating_search, interaction_p
 
 
 class Discriminant(Code):
-    """A binary tree of class partitions, each the most informative about the data. [PRV06]
+    """A binary tree of class partitions, each the most informative about the data [PRV06].
 
     The root splits all classes in two, each side is split again, until every class stands alone:
     n_classes - 1 columns, the classes outside a node being 0 in its column. A node's partition is
@@ -24,10 +24,10 @@ class Discriminant(Code):
 
     Parameters
     ----------
-    width : float
+    width : float, default=0.5
         Parzen width: sigma^2 = width^2 m / 2, m the mean squared distance of two rows whose
         features have unit variance.
-    max_rows : int
+    max_rows : int, default=20_000
         Beyond this many rows the potentials come from a random sample, every class in proportion.
 
     Notes
@@ -71,7 +71,7 @@ class Discriminant(Code):
 
 
 class Forest(Discriminant):
-    """The columns of several different discriminant trees. [EPR07]
+    """The columns of several different discriminant trees [EPR07].
 
     Each tree is grown like :class:`Discriminant`, but where a node has another partition it does
     not take one that an earlier tree used, so that columns do not repeat; those that must (two
@@ -79,10 +79,12 @@ class Forest(Discriminant):
 
     Parameters
     ----------
-    n_trees : int
+    n_trees : int, default=3
         How many trees are grown.
-    width, max_rows
-        As for :class:`Discriminant`.
+    width : float, default=0.5
+        Parzen width, as for :class:`Discriminant`.
+    max_rows : int, default=20_000
+        Largest number of rows for the potentials, as for :class:`Discriminant`.
 
     Examples
     --------

@@ -81,7 +81,7 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         function.
     gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
         "scale" (1 / (d var X)), "auto" (1 / d), a positive number or a number >= 0 for each
-        feature, which needs a ``class_gamma`` where the class kernel is "rbf".
+        feature, which needs a ``class_gamma``.
     degree : int, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=0.0
