@@ -511,19 +511,43 @@ class _ClassColumns(codes.Code):
 
 @dataclass(eq=False, repr=False)
 class SPOC(CrammerSingerParameters, _ShortWay):
-    """One kernel machine for all classes: multiclass support vectors. [CS02]
+    """One kernel machine for all classes: multiclass support vectors.
 
-    The short way to ``OutputCodeClassifier("ova", "spoc", "softmax")``: it predicts
+    [CS02]. The short way to ``OutputCodeClassifier("ova", "spoc", "softmax")``: it predicts
     argmax_r M_r.x = argmax_r sum_i tau_ir K(x, x_i) (Eq. 30), with M of
     :class:`outcode.machines.CrammerSinger` (Eq. 31).
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, beta, bias, tol, class_weight, max_memory, dtype, max_iter : those
-        of :class:`outcode.machines.CrammerSinger`
-    folds : how many folds the held-out scores come from that the temperature of ``predict_proba``
-        is fitted on; None fits no probabilities, and fitting is faster
-    n_jobs : threads; None is all cores. The model does not depend on it
+    kernel : {"rbf", "linear", "poly", "laplacian", ...} or callable, default="rbf"
+        Also "exponential", "sigmoid" or "precomputed", as for
+        :class:`outcode.machines.CrammerSinger`.
+    gamma : float, array-like, "scale" or "auto", default="scale"
+        Of the kernel: "scale" is 1 / (d var X), "auto" is 1 / d; an array holds one number per
+        feature.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=0.0
+        Of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    max_memory : float or None, default=None
+        Bytes the Gram matrix may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
+    beta : float, default=1.0
+        Weight of the norm; a larger one gives a smoother machine.
+    bias : {"none", "kernel"}, default="none"
+        No bias, as in the paper, or a bias per class: 1 is added to the kernel.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of the required lead 1.
+    max_iter : int, default=10_000_000
+        Largest number of steps, one sample each.
+    folds : int or None, default=5
+        Number of folds from which the held-out scores come that the temperature of
+        ``predict_proba`` is fitted on; None fits no probabilities, and fitting is faster.
+    n_jobs : int or None, default=None
+        Number of threads; None is all cores. The model does not depend on it.
 
     Attributes
     ----------
@@ -565,24 +589,66 @@ class SPOC(CrammerSingerParameters, _ShortWay):
 
 @dataclass(eq=False, repr=False)
 class SingleBinaryClassifier(SingleBinaryParameters, _ShortWay):
-    """All classes in one binary problem. [EPY08]
+    """All classes in one binary problem.
 
-    The short way to ``OutputCodeClassifier("ova", "sbc", "softmax")``. The score of class r is
-    h(z_r) of Eq. 9, and the largest wins.
+    [EPY08]. The short way to ``OutputCodeClassifier("ova", "sbc", "softmax")``. The score of class
+    r is h(z_r) of Eq. 9, and the largest wins.
 
     Parameters
     ----------
-    extension : those of :class:`outcode.machines.SingleBinary`, or "ecoc": a copy per column of a
-        code, marked by its number
-    kernel, gamma, degree, coef0, class_kernel, class_gamma, C, radius, weights, update, tol,
-    kernel_tol, class_weight, max_memory, dtype, max_iter, max_updates : those of
-        :class:`outcode.machines.SingleBinary`
-    code, decoder : of "ecoc": a code and the decoder that reads it, "euclidean" or "hamming"
-    folds : None, or the number of folds whose held-out scores set the temperature of
-        ``predict_proba``; the kernel weights are those of all rows
-    n_jobs : threads; None is all cores. The model does not depend on it
-    random_state : seed of the code
-    verbose : show the updates and folds done
+    extension : {"kernel", "direct", "identity", "single", "ecoc"} or array-like, default="kernel"
+        Those of :class:`outcode.machines.SingleBinary`, or "ecoc": a copy per column of a code,
+        marked by its number.
+    kernel : {"rbf", "linear", "poly", "laplacian", ...} or callable, default="rbf"
+        Also "exponential", "sigmoid" or "precomputed".
+    gamma : float, array-like, "scale" or "auto", default="scale"
+        Of the kernel: "scale" is 1 / (d var X), "auto" is 1 / d; an array holds one number per
+        feature.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=0.0
+        Of the polynomial and the sigmoid kernel.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    max_memory : float or None, default=None
+        Bytes the Gram matrix may take; None is half of what is free.
+    dtype : dtype or None, default=None
+        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
+    class_kernel : {"rbf", "linear", "precomputed"}, default="rbf"
+        How extensions become K_M: "rbf" (Eq. 5), "linear" (M M') or "precomputed" (they are K_M).
+    class_gamma : float or None, default=None
+        Gamma of the class kernel; None is that of the sample kernel (1 if it has none).
+    C : float, default=1.0
+        Upper bound of each alpha (the paper's C / (cm)).
+    radius : float or "sqrt", default="sqrt"
+        R, largest sum of the kernel weights, or trace of K_M with "direct"; "sqrt" is the root of
+        the sum of the row weights.
+    weights : {"learned", "prior"} or array-like, default="learned"
+        Weights of the basis kernels; "prior" is R times the share of each class.
+    update : {"paper", "alternating"}, default="paper"
+        Algorithm 2, or updates that go to the minimum over the weights.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions.
+    kernel_tol : float, default=1e-3
+        Largest relative change of the weights with "paper"; with "alternating" and "direct" the
+        largest relative gap to the minimum.
+    max_iter : int, default=10_000_000
+        Largest number of steps of one solve.
+    max_updates : int, default=1000
+        Largest number of updates of the kernel weights.
+    code : str, code or array-like, default="bch"
+        The code of "ecoc".
+    decoder : {"euclidean", "hamming"} or decoder, default="euclidean"
+        The decoder of "ecoc".
+    folds : int or None, default=None
+        Number of folds whose held-out scores set the temperature of ``predict_proba``; the kernel
+        weights are those of all rows. None fits no probabilities.
+    n_jobs : int or None, default=None
+        Number of threads; None is all cores. The model does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the code.
+    verbose : int, default=0
+        If not 0, show the updates and folds done.
 
     Attributes
     ----------

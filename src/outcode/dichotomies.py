@@ -212,6 +212,20 @@ def correction(code: Array, opposed: Array | None = None) -> int:
 def diagnose(code: Any, class_names: Sequence[object] | None = None) -> Diagnosis:
     """Measure a code and list what is wrong or weak about it.
 
+    Parameters
+    ----------
+    code : array-like of shape (n_classes, n_dichotomies)
+        Entries -1, 0 and +1.
+    class_names : sequence or None, default=None
+        Names of the classes in the findings; None takes their indices.
+
+    Returns
+    -------
+    Diagnosis
+        Distances, balance of the columns, number of errors corrected, and the findings.
+
+    Examples
+    --------
     >>> diagnose([[1, -1], [-1, 1], [-1, -1]]).min_distance
     1.0
     """

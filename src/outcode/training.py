@@ -153,12 +153,31 @@ class Training:
 
     Parameters
     ----------
-    code, labels, X, sample_weight : those of the problem
-    machine : fitted
-    held_out : number of folds -> margins of each sample under machines trained without its fold
-    source : a function that gives the Gram store of the samples, None if there is none
-    kept : held-out margins and the fold of each sample, by number of folds, once they are computed
-    column_weights : (n_dichotomies,) what the code says each column is worth; None: nothing
+    code : ndarray of shape (n_classes, n_dichotomies)
+        The code of the problem.
+    labels : ndarray of shape (n_samples,)
+        Class indices of the training rows.
+    X : array-like of shape (n_samples, n_features)
+        The training rows.
+    machine : machine
+        The fitted machine.
+    sample_weight : ndarray of shape (n_samples,)
+        Weights of the training rows.
+    held_out : callable
+        Number of folds -> margins of each sample under machines trained without its fold.
+    source : callable or None, default=None
+        Function that gives the Gram store of the samples, None if there is none.
+    kept : dict
+        Held-out margins and the fold of each sample, by number of folds, once they are computed.
+    column_weights : ndarray of shape (n_dichotomies,) or None, default=None
+        Weights of the columns that come with the code; None if it has none.
+
+    Examples
+    --------
+    >>> code, labels = np.array([[1], [-1]]), np.array([0, 1])
+    >>> training = Training(code, labels, None, None, np.ones(2), held_out=lambda folds: 0.5 * code)
+    >>> training.crossfit(3).ravel().tolist()
+    [0.5, -0.5]
     """
 
     code: Array

@@ -83,7 +83,23 @@ DECODERS: dict[str, Callable[[], Decoder]] = {
 
 
 def resolve(decoder: Any) -> Decoder:
-    """Return a fresh decoder from a name or an object."""
+    """Return a fresh decoder from a name or an object.
+
+    Parameters
+    ----------
+    decoder : str or decoder
+        Name of a decoder, or an object with ``fit`` and ``scores``.
+
+    Returns
+    -------
+    Decoder
+        Unfitted; an object that was given is cloned.
+
+    Examples
+    --------
+    >>> resolve("hamming")
+    Hamming()
+    """
     if isinstance(decoder, str):
         return lookup(DECODERS, decoder, "decoder")()
     if hasattr(decoder, "scores") and not isinstance(decoder, type):

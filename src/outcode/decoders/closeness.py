@@ -25,10 +25,15 @@ class Closeness(Decoder):
 
     Parameters
     ----------
-    kernel : "poly", "linear", "rbf", "laplacian", "exponential", "sigmoid" or a function of two
-        matrices that returns the closeness of their rows
-    gamma : number, or one for each column
-    degree, coef0 : of the polynomial and the sigmoid kernel
+    kernel : {"poly", "linear", "rbf", "laplacian", ...} or callable, default="poly"
+        Also "exponential" or "sigmoid"; a function takes two matrices and returns the closeness of
+        their rows.
+    gamma : float or array-like of shape (n_dichotomies,), default=1.0
+        Of the kernel: a number, or one for each column.
+    degree : int, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        Of the polynomial and the sigmoid kernel.
 
     Examples
     --------

@@ -38,8 +38,10 @@ class LearnedCodewords(Sigmoids):
 
     Parameters
     ----------
-    folds : how many folds the held-out margins come from
-    strength : rows that the paper's table is worth for each codeword
+    folds : int, default=3
+        Number of folds that the held-out margins come from.
+    strength : float, default=1.0
+        Number of rows that the paper's table is worth for each codeword.
 
     Attributes
     ----------

@@ -34,6 +34,16 @@ class Decoder(Saved, BaseEstimator):
     ``monotone`` says whether its scores are -sum_s L_s(m_qs f_s), the same non-increasing L_s for
     every class: what the leave-one-out bounds ask for. Folds are held out for it until ``enough``
     samples have been. ``looks_at_rows`` says whether it compares a row with the training rows.
+
+    Examples
+    --------
+    >>> class Largest(Decoder):
+    ...     def scores(self, margins, X=None):
+    ...         return margins @ self.code_.T
+    >>> decoder = Largest()
+    >>> decoder.code_ = np.array([[1, -1], [-1, 1]])
+    >>> decoder.best(np.array([[0.5, -1.0], [-2.0, 3.0]])).tolist()
+    [0, 1]
     """
 
     room = "decoder"
@@ -77,9 +87,24 @@ class Decoder(Saved, BaseEstimator):
 class Sides:
     """The classes on each side of every column, as matrices to multiply losses with.
 
-    ``plus`` and ``minus`` are (n_classes, n_dichotomies), the weight of an entry where the code is
-    +1 and -1; ``zeros`` the sum of the weights of each class where it is 0. Codes with many zeros
-    are kept without them.
+    Codes with many zeros are kept without them.
+
+    Parameters
+    ----------
+    code : ndarray of shape (n_classes, n_dichotomies)
+        Entries -1, 0 and +1.
+    plus : ndarray or sparse array of shape (n_classes, n_dichotomies)
+        The weight of an entry where the code is +1, 0 elsewhere.
+    minus : ndarray or sparse array of shape (n_classes, n_dichotomies)
+        The weight of an entry where the code is -1, 0 elsewhere.
+    zeros : ndarray of shape (n_classes,)
+        Sum of the weights of each class where the code is 0.
+
+    Examples
+    --------
+    >>> sides = Sides.of(np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]]))
+    >>> sides.zeros.tolist()
+    [1.0, 1.0, 1.0]
     """
 
     code: Array
@@ -127,6 +152,26 @@ def total_loss(loss: losses.Loss, margins: Array, sides: Sides) -> Array:
     """Return sum_s w_qs L(m_qs f_s) for every row and class, in two products.
 
     An entry m_qs = 0 contributes L(0).
+
+    Parameters
+    ----------
+    loss : callable
+        L, a function of :mod:`outcode.losses`.
+    margins : ndarray of shape (n_samples, n_dichotomies)
+        The margins f of the machines.
+    sides : Sides
+        The code, its entries weighted by w.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The sum for every row and class.
+
+    Examples
+    --------
+    >>> sides = Sides.of(np.array([[1, 1], [-1, 0]]))
+    >>> total_loss(losses.hinge, np.array([[0.5, 2.0]]), sides).tolist()
+    [[0.5, 2.5]]
     """
     constant = sides.zeros * loss(np.zeros(1))[0]
 
@@ -162,7 +207,28 @@ def loss_slopes(name: str, margins: Array, code: Array, weight: Array | None = N
 
 
 def log_total_exponential(margins: Array, sides: Sides, weight: Array | None = None) -> Array:
-    """Return log sum_s w_qs exp(-m_qs f_s), exact for margins of any size."""
+    """Return log sum_s w_qs exp(-m_qs f_s), exact for margins of any size.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_samples, n_dichotomies)
+        The margins f of the machines.
+    sides : Sides
+        The code, its entries weighted by ``weight``.
+    weight : ndarray of shape (n_classes, n_dichotomies) or None, default=None
+        The weights w of the entries; None is 1 each.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The logarithm of the sum for every row and class.
+
+    Examples
+    --------
+    >>> sides = Sides.of(np.array([[1, 1], [-1, -1]]))
+    >>> log_total_exponential(np.array([[1000.0, 1000.0]]), sides).round(2).tolist()
+    [[-999.31, 1000.69]]
+    """
     code = sides.code
     if symbolic(margins):
         ones = np.ones(code.shape)

@@ -38,11 +38,16 @@ class ContinuousCode(Decoder):
 
     Parameters
     ----------
-    norm : 1, 2 or "inf"
-    beta : weight of the norm
-    kernel : "linear", or with norm 2 "rbf", "poly", "laplacian" or a function
-    gamma : of the kernel
-    folds : how many folds the held-out margins come from
+    norm : {1, 2, "inf"}, default=2
+        Norm of M that is minimised.
+    beta : float, default=1.0
+        Weight of the norm.
+    kernel : str or callable, default="linear"
+        Compares margins: "linear", or with norm 2 "rbf", "poly", "laplacian" or a function.
+    gamma : float, "scale" or "auto", default="scale"
+        Of the kernel.
+    folds : int, default=3
+        Number of folds that the held-out margins come from.
 
     Attributes
     ----------

@@ -63,14 +63,26 @@ class PairwiseCoupling(Sigmoids):
 
     Parameters
     ----------
-    method : "wu-lin-weng" or "hastie-tibshirani"
-    folds : how many folds the held-out margins come from
-    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised
+    method : {"wu-lin-weng", "hastie-tibshirani"}, default="wu-lin-weng"
+        What is minimised, as above.
+    folds : int, default=3
+        Number of folds that the held-out margins come from.
+    temperature : bool, default=False
+        Fit one number T on the held-out margins and give p^(1/T), renormalised.
 
     Attributes
     ----------
     slope_, offset_ : (n_dichotomies,) the sigmoids, as in :class:`Likelihood`
     temperature_ : T, 1 when not asked for
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", "ls", PairwiseCoupling(), random_state=0).fit(X, y)
+    >>> clf.predict_proba(X[::50]).argmax(axis=1).tolist()
+    [0, 1, 2]
     """
 
     def __init__(
@@ -204,13 +216,24 @@ class BradleyTerry(Sigmoids):
 
     Parameters
     ----------
-    folds : how many folds the held-out margins come from
-    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised
+    folds : int, default=3
+        Number of folds that the held-out margins come from.
+    temperature : bool, default=False
+        Fit one number T on the held-out margins and give p^(1/T), renormalised.
 
     Attributes
     ----------
     slope_, offset_ : (n_dichotomies,) the sigmoids, as in :class:`Likelihood`
     temperature_ : T, 1 when not asked for
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", "ls", BradleyTerry(), random_state=0).fit(X, y)
+    >>> clf.predict_proba(X[::50]).argmax(axis=1).tolist()
+    [0, 1, 2]
     """
 
     def __init__(self, folds: int = 3, *, temperature: bool = False) -> None:

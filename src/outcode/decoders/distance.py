@@ -17,7 +17,19 @@ from outcode.training import Training
 
 
 class Hamming(Decoder):
-    """Count the columns that disagree; m = 0 or f = 0 counts 1/2. [PPF04] Eq. 1"""
+    """Count the columns that disagree; m = 0 or f = 0 counts 1/2.
+
+    [PPF04] Eq. 1.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder=Hamming()).fit(X, y)
+    >>> clf.decision_function(X[:1]).tolist()
+    [[-0.5, -1.5, -2.5]]
+    """
 
     monotone = True
 
@@ -37,14 +49,34 @@ def disagreements(margins: Array, sides: Sides) -> Array:
 
 
 class Euclidean(Decoder):
-    """Distance |m_q - f| of the margins to the codeword."""
+    """Distance |m_q - f| of the margins to the codeword.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", decoder=Euclidean()).fit(X, y)
+    >>> clf.predict(X[::50]).tolist()
+    [0, 1, 2]
+    """
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         return -np.sqrt(_squared_distance(margins, self.code_, 1.0))
 
 
 class AttenuatedEuclidean(Decoder):
-    """Distance to the codeword over its entries that are not 0 (Pujol, Escalera & Radeva 2008)."""
+    """Distance to the codeword over its entries that are not 0 (Pujol, Escalera & Radeva 2008).
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder=AttenuatedEuclidean()).fit(X, y)
+    >>> clf.predict(X[::50]).tolist()
+    [0, 1, 2]
+    """
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         return -np.sqrt(_squared_distance(margins, self.code_, 0.0))
@@ -62,6 +94,15 @@ class InverseHamming(Decoder):
 
     scores = D pinv(Delta), with Delta the Hamming distances between codewords and D those of the
     row to each codeword (Escalera, Pujol & Radeva 2010).
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder=InverseHamming()).fit(X, y)
+    >>> clf.decoder_.inverse_.shape
+    (3, 3)
     """
 
     saved = {**Decoder.saved, "inverse_": reals("n_classes", "n_classes")}

@@ -204,15 +204,19 @@ class Likelihood(Sigmoids):
 
     Parameters
     ----------
-    folds : how many folds the held-out margins come from
-    targets : "smoothed" (Platt's) or "hard" (the paper's, which diverge on separable margins)
-    invalid : what becomes of the mass on codewords of no class. "renormalise" leaves it out, the
-        class posterior among valid codewords; "uniform" is the paper's Eq. 3: every class gets
-        alpha = (1 - sum_q prod_q) / Q, which swallows everything when there are many columns
-    temperature : fit one number T on the held-out margins and give p^(1/T), renormalised. None does
-        so where two classes are opposed by more than one column: their sigmoids are multiplied as
-        if columns were independent, which they are not, and the product is too sure. False is the
-        paper's form, which one-vs-one and ``invalid="uniform"`` have by default
+    folds : int, default=3
+        Number of folds that the held-out margins come from.
+    targets : {"smoothed", "hard"}, default="smoothed"
+        Platt's targets, or the paper's, which diverge on separable margins.
+    invalid : {"renormalise", "uniform"}, default="renormalise"
+        What becomes of the mass on codewords of no class. "renormalise" leaves it out, the class
+        posterior among valid codewords; "uniform" is the paper's Eq. 3: every class gets alpha = (1
+        - sum_q prod_q) / Q, which dominates when there are many columns.
+    temperature : bool or None, default=None
+        Fit one number T on the held-out margins and give p^(1/T), renormalised. None does so where
+        two classes are opposed by more than one column: their sigmoids are multiplied as if columns
+        were independent, which they are not, and the product is overconfident. False is the paper's
+        form, which one-vs-one and ``invalid="uniform"`` have by default.
 
     Attributes
     ----------

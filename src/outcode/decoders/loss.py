@@ -31,9 +31,25 @@ def is_sum(decoder: Any) -> bool:
 
 
 class LossBased(Decoder):
-    """d(m_q, f) = sum_s L(m_qs f_s) (Allwein, Schapire & Singer 2000; [PPF04] section II).
+    """Sum of a loss of the margins against each codeword.
+
+    d(m_q, f) = sum_s L(m_qs f_s) (Allwein, Schapire & Singer 2000; [PPF04] section II).
 
     The exponential loss is summed in log form, which keeps the order of the classes.
+
+    Parameters
+    ----------
+    loss : {"linear", "hinge", "exponential", "logistic", ...}, default="hinge"
+        L, a name of :mod:`outcode.losses`.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder=LossBased("logistic")).fit(X, y)
+    >>> clf.predict(X[::50]).tolist()
+    [0, 1, 2]
     """
 
     def __init__(self, loss: str = "hinge") -> None:
@@ -70,7 +86,9 @@ class LossBased(Decoder):
 
 
 class LossWeighted(Decoder):
-    """d(m_q, f) = sum_s w_qs L(m_qs f_s), with w_qs the accuracy of column s on class q.
+    """Sum of a loss of the margins against each codeword, columns weighted by accuracy.
+
+    d(m_q, f) = sum_s w_qs L(m_qs f_s), with w_qs the accuracy of column s on class q.
 
     The accuracy is taken on the training rows of class q, a margin of 0 counting as wrong; it is 0
     where the code is 0; the weights of a class sum to one, and are equal over its columns when it
@@ -78,11 +96,23 @@ class LossWeighted(Decoder):
 
     Parameters
     ----------
-    loss : "linear" or "exponential"
-    outputs : "margin", f as it is, or "sign", its sign: a column then counts alike whatever the
-        size of its margins ([LZCX16] Eq. 16 prints the sign)
-    weights : "accuracy", or "code": those the code was learned with, w_qs = w_s |m_qs|, scaled to
-        sum to one (ECOC-ONE has such)
+    loss : {"linear", "exponential"}, default="linear"
+        L, the loss that is summed.
+    outputs : {"margin", "sign"}, default="margin"
+        What the loss takes: f as it is, or its sign. With "sign" a column counts alike whatever the
+        size of its margins ([LZCX16] Eq. 16 prints the sign).
+    weights : {"accuracy", "code"}, default="accuracy"
+        Where w comes from; "code" takes the weights the code was learned with, w_qs = w_s
+        abs(m_qs), scaled to sum to one (ECOC-ONE has such).
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", decoder=LossWeighted()).fit(X, y)
+    >>> clf.decoder_.weights_.sum(axis=1).round(6).tolist()
+    [1.0, 1.0, 1.0]
     """
 
     saved = {**Decoder.saved, "weights_": reals("n_classes", "n_dichotomies", low=0.0)}

@@ -17,7 +17,9 @@ from outcode.training import Training
 
 
 class Normalised(LossBased):
-    """d(m_q, f) = sum_s L(m_qs g_s), g_s = f_s / max_i |f_s(x_i)| cut to [-1, 1].
+    """Loss-based decoding of margins scaled to [-1, 1] in each column.
+
+    d(m_q, f) = sum_s L(m_qs g_s), g_s = f_s / max_i |f_s(x_i)| cut to [-1, 1].
 
     The "straightforward normalization in some interval" that [PPF04] section III sets beside
     likelihood decoding: columns whose machines give large margins no longer outweigh the others,
@@ -26,7 +28,8 @@ class Normalised(LossBased):
 
     Parameters
     ----------
-    loss : "linear", "hinge", "exponential", "logistic" or "squared"
+    loss : {"linear", "hinge", "exponential", "logistic", "squared"}, default="linear"
+        L, the loss that is summed.
 
     Attributes
     ----------

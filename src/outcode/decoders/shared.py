@@ -149,8 +149,12 @@ class SharedSigmoid(Decoder):
 
     Parameters
     ----------
-    folds : how many folds the held-out margins come from
-    slope, temperature : A and T where they are known already; None fits both
+    folds : int, default=3
+        Number of folds that the held-out margins come from.
+    slope : float or None, default=None
+        A where it is known already; None fits both A and T.
+    temperature : float or None, default=None
+        T where it is known already; None fits both A and T.
 
     Attributes
     ----------

@@ -27,9 +27,11 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : fitted OutputCodeClassifier, SPOC or SingleBinaryClassifier, a search (its best
-        estimator is written), or a scikit-learn Pipeline of encoders and one of these
-    path : of the file; one that is there is replaced
+    estimator : estimator
+        Fitted OutputCodeClassifier, SPOC or SingleBinaryClassifier, a search (its best estimator is
+        written), or a scikit-learn Pipeline of encoders and one of these.
+    path : str or path-like
+        The file to write; one that is there is replaced.
 
     Examples
     --------
@@ -56,6 +58,27 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Only :class:`ModelError` is raised, whatever the file holds. Save and load need the extra
     ``outcode[app]``.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to read.
+
+    Returns
+    -------
+    estimator
+        The fitted model, of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from outcode import OutputCodeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(OutputCodeClassifier().fit(X, y), folder + "/iris.oc")
+    ...     load(folder + "/iris.oc").classes_.tolist()
+    [0, 1, 2]
     """
     document, tensors = container.read(path)
     try:

@@ -52,20 +52,31 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
 
     Parameters
     ----------
-    machines : of "ls", "svm" and "spoc"
-    kernels : names of kernels, functions, or "precomputed" alone
-    codes : names, codes or matrices; the first is mapped everywhere
-    decoders : names or decoders, compared on the held-out margins of the best setting
-    feature_weights : multiply each feature by the root of the share of the classes' variance that
-        it explains alone, where held-out rows accept it; False leaves all features as they are
-    scoring : "accuracy", "balanced_accuracy" or "neg_log_loss"
-        Settings within one standard error of the highest accuracy are compared by log loss.
-    time_limit : seconds that choosing and training may take, on a machine that does nothing else;
-        None is no limit. A first pass over the kernels and a small model are always made.
-    refit : train the best setting on all rows
-    n_jobs : threads; None is all cores. The model does not depend on it.
-    random_state : seed of the sample and of folds
-    verbose : show the progress
+    machines : sequence of {"ls", "svm", "spoc"}, default=("ls", "svm", "spoc")
+        Machines to try.
+    kernels : sequence of str or callable, default=("rbf", "exponential", "laplacian")
+        Names of kernels, functions, or "precomputed" alone.
+    codes : sequence of str, code or array-like, default=("ova", "ovo")
+        Codes to try; the first is mapped everywhere.
+    decoders : sequence of str or decoder, default=("shared",)
+        Decoders, compared on the held-out margins of the best setting.
+    feature_weights : bool, default=True
+        Multiply each feature by the root of the share of the classes' variance that it explains
+        alone, where held-out rows accept it; False leaves all features as they are.
+    scoring : {"accuracy", "balanced_accuracy", "neg_log_loss"}, default="accuracy"
+        Score to maximise. Settings within one standard error of the highest accuracy are compared
+        by log loss.
+    time_limit : float or None, default=None
+        Seconds that choosing and training may take, on a machine that does nothing else; None is no
+        limit. A first pass over the kernels and a small model are always made.
+    refit : bool, default=True
+        Train the best setting on all rows.
+    n_jobs : int or None, default=None
+        Number of threads; None is all cores. The model does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the sample and of folds.
+    verbose : int, default=0
+        If not 0, show the progress.
 
     Attributes
     ----------
