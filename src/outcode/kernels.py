@@ -31,7 +31,21 @@ NARROW = 4.0
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows ready for a kernel: ``values`` (n, d) dense or CSR, ``norms`` their squared lengths."""
+    """Rows ready for a kernel.
+
+    Parameters
+    ----------
+    values : ndarray or CSR matrix of shape (n_rows, n_features)
+        The rows.
+    norms : ndarray of shape (n_rows,)
+        Their squared lengths.
+
+    Examples
+    --------
+    >>> rows = Gaussian().prepare(np.array([[3.0, 4.0], [0.0, 1.0]]))
+    >>> rows.norms.tolist(), len(rows[:1])
+    ([25.0, 1.0], 1)
+    """
 
     values: Any
     norms: Array
@@ -77,8 +91,27 @@ class Kernel:
     ``has_gamma`` says whether gamma means anything, ``linear`` that K(x, z) = x.z (a primal form),
     ``of_distance`` that K = exp(-gamma distance), ``unit`` that K(x, x) = 1, ``as_near`` that its
     feature space orders neighbours as |x - z| does, ``given`` that the user gives the values, and
-    ``mixes`` that it is a sum of others. ``scales`` are what features are multiplied by first, none
-    where all have the same gamma.
+    ``mixes`` that it is a sum of others.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Width parameter, for a kernel that has one.
+    degree : int, default=3
+        Exponent of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> class Constant(Kernel):
+    ...     def values(self, A, B):
+    ...         return np.full((len(A), len(B)), self.gamma)
+    >>> rows = Constant(2.0).prepare(np.zeros((2, 1)))
+    >>> Constant(2.0).block(rows, rows).tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
     """
 
     gamma: float = 1.0
@@ -157,7 +190,22 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """K(x, z) = x.z"""
+    """Linear kernel: K(x, z) = x.z.
+
+    Parameters
+    ----------
+    gamma, degree, coef0 : number
+        Not used.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> kernel = Linear()
+    >>> rows = kernel.prepare(np.array([[1.0], [2.0]]))
+    >>> kernel.values(rows, rows).round(3).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
 
     has_gamma = False
     linear = True
@@ -173,7 +221,26 @@ class Linear(Kernel):
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """K(x, z) = (gamma x.z + coef0)^degree"""
+    """Polynomial kernel: K(x, z) = (gamma x.z + coef0)^degree.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the inner product.
+    degree : int, default=3
+        The exponent.
+    coef0 : float, default=0.0
+        The constant.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> kernel = Polynomial(degree=2, coef0=1.0)
+    >>> rows = kernel.prepare(np.array([[1.0], [2.0]]))
+    >>> kernel.values(rows, rows).round(3).tolist()
+    [[4.0, 9.0], [9.0, 25.0]]
+    """
 
     def values(self, A: Rows, B: Rows) -> Array:
         with np.errstate(over="ignore"):
@@ -188,7 +255,26 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class OfDistance(Kernel):
-    """K(x, z) = exp(-gamma d(x, z)); a subclass defines the distance d."""
+    """K(x, z) = exp(-gamma d(x, z)); a subclass defines the distance d.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the distance.
+    degree, coef0 : number
+        Not used.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> class Chebyshev(OfDistance):
+    ...     def distances(self, A, B):
+    ...         return cdist(A.values, B.values, "chebyshev")
+    >>> rows = Chebyshev().prepare(np.array([[0.0, 0.0], [1.0, 0.5]]))
+    >>> Chebyshev().values(rows, rows).round(3).tolist()
+    [[1.0, 0.368], [0.368, 1.0]]
+    """
 
     of_distance = True
     unit = True
@@ -211,11 +297,27 @@ class OfDistance(Kernel):
 
 @dataclass(frozen=True)
 class Gaussian(OfDistance):
-    """K(x, z) = exp(-gamma |x - z|^2)
+    """Gaussian kernel: K(x, z) = exp(-gamma |x - z|^2).
 
     The distance is |x|^2 + |z|^2 - 2 x.z, rows centred first so that little cancels. It is computed
     in float64, only the exponential in the type asked for; float32 values of rows that are within
     NARROW of their centre, gamma being the unit, have float32 distances, off by about 1e-6.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the distance.
+    degree, coef0 : number
+        Not used.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> kernel = Gaussian()
+    >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
+    >>> kernel.values(rows, rows).round(3).tolist()
+    [[1.0, 0.368], [0.368, 1.0]]
     """
 
     as_near = True
@@ -265,7 +367,26 @@ class Gaussian(OfDistance):
 
 @dataclass(frozen=True)
 class Exponential(Gaussian):
-    """K(x, z) = exp(-gamma |x - z|), the Euclidean distance itself (Matern with nu = 1/2)"""
+    """Exponential kernel: K(x, z) = exp(-gamma |x - z|), Matern with nu = 1/2.
+
+    The distance is the Euclidean one itself, not its square.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the distance.
+    degree, coef0 : number
+        Not used.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> kernel = Exponential()
+    >>> rows = kernel.prepare(np.array([[0.0], [2.0]]))
+    >>> kernel.values(rows, rows).round(3).tolist()
+    [[1.0, 0.135], [0.135, 1.0]]
+    """
 
     power = 0.5
 
@@ -294,7 +415,24 @@ class Exponential(Gaussian):
 
 @dataclass(frozen=True)
 class Laplacian(OfDistance):
-    """K(x, z) = exp(-gamma |x - z|_1), the city-block distance"""
+    """Laplacian kernel: K(x, z) = exp(-gamma |x - z|_1), of the city-block distance.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the distance.
+    degree, coef0 : number
+        Not used.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> kernel = Laplacian()
+    >>> rows = kernel.prepare(np.array([[0.0, 0.0], [1.0, 1.0]]))
+    >>> kernel.values(rows, rows).round(3).tolist()
+    [[1.0, 0.135], [0.135, 1.0]]
+    """
 
     stretch = 1.0
 
@@ -320,6 +458,15 @@ class Mixture(Kernel):
 
     It is named by its own formula, so that a parameter and a model file hold it as text. A gamma
     for each feature multiplies the features of all terms.
+
+    Parameters
+    ----------
+    gamma, degree, coef0 : number
+        Not used.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+    terms : tuple of (float, str, float), default=()
+        Weight, name and gamma of each kernel.
 
     Examples
     --------
@@ -376,7 +523,26 @@ class Mixture(Kernel):
 
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
-    """K(x, z) = tanh(gamma x.z + coef0); not positive definite in general"""
+    """Sigmoid kernel: K(x, z) = tanh(gamma x.z + coef0), not positive definite in general.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        Factor of the inner product.
+    degree : int, default=3
+        Not used.
+    coef0 : float, default=0.0
+        The constant.
+    scales : tuple of float, default=()
+        Factors of the features, applied first; empty where all features have the same gamma.
+
+    Examples
+    --------
+    >>> kernel = Sigmoid()
+    >>> rows = kernel.prepare(np.array([[0.0], [1.0]]))
+    >>> kernel.values(rows, rows).round(3).tolist()
+    [[0.0, 0.0], [0.0, 0.762]]
+    """
 
     def values(self, A: Rows, B: Rows) -> Array:
         return np.tanh(self.gamma * _inner(A, B) + self.coef0)
@@ -389,7 +555,22 @@ class Sigmoid(Kernel):
 
 @dataclass(frozen=True)
 class Custom(Kernel):
-    """A function of the user's: ``function(X, Z) -> (len(X), len(Z))``"""
+    """A kernel that is a function of the user's.
+
+    Parameters
+    ----------
+    gamma, degree, coef0, scales : number
+        Not used.
+    function : callable, default=inner products
+        ``function(X, Z)`` returns the (len(X), len(Z)) kernel values.
+
+    Examples
+    --------
+    >>> kernel = Custom(function=lambda X, Z: X @ Z.T)
+    >>> rows = kernel.prepare(np.array([[1.0], [3.0]]))
+    >>> kernel.values(rows, rows).round(3).tolist()
+    [[1.0, 3.0], [3.0, 9.0]]
+    """
 
     has_gamma = False
     function: Callable[[Any, Any], Any] = lambda X, Z: X @ Z.T
@@ -413,7 +594,19 @@ class Custom(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """Kernel values that the user gives: new rows are their values against every training row."""
+    """Kernel values that the user gives: new rows are their values against every training row.
+
+    Parameters
+    ----------
+    gamma, degree, coef0, scales : number
+        Not used.
+
+    Examples
+    --------
+    >>> rows = Precomputed().prepare(np.array([[1.0, 0.5, 0.2]]))
+    >>> Precomputed().values(rows, places(3)).tolist()
+    [[1.0, 0.5, 0.2]]
+    """
 
     has_gamma = False
     given = True
@@ -433,7 +626,23 @@ def _drawn(a: Rows, B: Rows, pull: Array) -> Array:
 
 
 def places(n: int) -> Rows:
-    """Return the rows of a given kernel matrix: their numbers."""
+    """Return the rows of a given kernel matrix: their numbers.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    Rows
+        The numbers 0..n-1 as rows.
+
+    Examples
+    --------
+    >>> places(3).values.tolist()
+    [0, 1, 2]
+    """
     return Rows(np.arange(n), np.zeros(n))
 
 
@@ -452,7 +661,28 @@ def _scratch(n_rows: int, n_columns: int) -> Array:
 
 
 def squared_distances(A: Rows, B: Rows, out: Array | None = None) -> Array:
-    """Return |a - b|^2, never negative; written into ``out`` if given and the rows are dense."""
+    """Return |a - b|^2, never negative; written into ``out`` if given and the rows are dense.
+
+    Parameters
+    ----------
+    A : Rows
+        Prepared rows.
+    B : Rows
+        Prepared rows.
+    out : ndarray of shape (len(A), len(B)) or None, default=None
+        Memory for the result.
+
+    Returns
+    -------
+    ndarray of shape (len(A), len(B))
+        The squared distances.
+
+    Examples
+    --------
+    >>> rows = Linear().prepare(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    >>> squared_distances(rows, rows).tolist()
+    [[0.0, 25.0], [25.0, 0.0]]
+    """
     if out is not None and not sparse.issparse(A.values) and not sparse.issparse(B.values):
         distances = np.matmul(A.values, B.values.T, out=out)
     else:
@@ -472,7 +702,33 @@ def resolve(
     coef0: float = 0.0,
     weight: Array | None = None,
 ) -> Kernel:
-    """Return the kernel a user named, with ``gamma`` as a number, or a scale for each feature."""
+    """Return the kernel a user named, with ``gamma`` as a number, or a scale for each feature.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        Name of a kernel, formula of a :class:`Mixture` or a function.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    gamma : float, array-like of shape (n_features,) or {"scale", "auto"}, default="scale"
+        As for :func:`gamma_value`, or a number >= 0 for each feature.
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    weight : ndarray of shape (n_samples,) or None, default=None
+        Weights of the rows; None is 1 for each.
+
+    Returns
+    -------
+    Kernel
+        The kernel with its parameters.
+
+    Examples
+    --------
+    >>> resolve("rbf", np.array([[0.0], [2.0]])).gamma
+    1.0
+    """
     kind = named(kernel)
     if kind is Custom:
         return Custom(function=kernel)
@@ -489,7 +745,23 @@ def resolve(
 
 
 def named(kernel: Any) -> type[Kernel]:
-    """Return the class of a kernel given by its name or as a function."""
+    """Return the class of a kernel given by its name or as a function.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        Name of a kernel, formula of a :class:`Mixture` or a function.
+
+    Returns
+    -------
+    type
+        A subclass of :class:`Kernel`.
+
+    Examples
+    --------
+    >>> named("rbf").__name__
+    'Gaussian'
+    """
     if callable(kernel):
         return Custom
     if not isinstance(kernel, str):
@@ -504,6 +776,20 @@ def median_gamma(X: Any, kernel: Any = "rbf") -> float:
 
     A kernel of no distance is treated as "rbf".
 
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows; the median is taken over at most MEDIAN_ROWS of them.
+    kernel : str or callable, default="rbf"
+        Kernel whose distance is meant.
+
+    Returns
+    -------
+    float
+        The gamma.
+
+    Examples
+    --------
     >>> median_gamma(np.array([[0.0], [2.0], [2.0]]))
     0.25
     """
@@ -520,6 +806,26 @@ def gamma_value(gamma: float | str, X: Any, weight: Array | None = None) -> floa
     """Return gamma as a number: "scale" is 1 / (d var X), "auto" is 1 / d.
 
     The variance is weighted, so that a row of weight 2 counts as two rows.
+
+    Parameters
+    ----------
+    gamma : float or {"scale", "auto"}
+        A positive number or a rule.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    weight : ndarray of shape (n_samples,) or None, default=None
+        Weights of the rows; None is 1 for each.
+
+    Returns
+    -------
+    float
+        The gamma; 1 where the rule meets constant rows.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 0.0], [4.0, 4.0]])
+    >>> gamma_value("scale", X), gamma_value("auto", X)
+    (0.125, 0.5)
     """
     if not isinstance(gamma, str):
         return positive(gamma, "gamma")
@@ -532,6 +838,20 @@ def gamma_value(gamma: float | str, X: Any, weight: Array | None = None) -> floa
 def feature_gammas(gamma: Any, n_features: int) -> Array:
     """Return a gamma for each feature, or an error if they are none.
 
+    Parameters
+    ----------
+    gamma : array-like of shape (n_features,)
+        Numbers >= 0, not all 0.
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        The gammas.
+
+    Examples
+    --------
     >>> feature_gammas([0.5, 0.0], 2)
     array([0.5, 0. ])
     """
@@ -550,7 +870,22 @@ SMALLEST_SPREAD = 1e-280
 
 
 def check_spread(spread: float) -> None:
-    """Refuse a variance, or squared distance, that is too small to divide by; 0 is constant."""
+    """Refuse a variance, or squared distance, that is too small to divide by; 0 is constant.
+
+    Parameters
+    ----------
+    spread : float
+        Variance or squared distance.
+
+    Raises
+    ------
+    ValueError
+        If the spread is positive and below SMALLEST_SPREAD.
+
+    Examples
+    --------
+    >>> check_spread(0.0)
+    """
     if 0.0 < spread < SMALLEST_SPREAD:
         raise ValueError(
             f"The values of X differ by so little (variance {spread:.2g}) that kernels cannot "
