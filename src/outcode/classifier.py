@@ -513,8 +513,8 @@ class _ClassColumns(codes.Code):
 class SPOC(CrammerSingerParameters, _ShortWay):
     """One kernel machine for all classes: multiclass support vectors.
 
-    [CS02]. The short way to ``OutputCodeClassifier("ova", "spoc", "softmax")``: it predicts
-    argmax_r M_r.x = argmax_r sum_i tau_ir K(x, x_i) (Eq. 30), with M of
+    The method of [CS02], and the short way to ``OutputCodeClassifier("ova", "spoc", "softmax")``:
+    it predicts argmax_r M_r.x = argmax_r sum_i tau_ir K(x, x_i) (Eq. 30), with M of
     :class:`outcode.machines.CrammerSinger` (Eq. 31).
 
     Parameters
@@ -591,8 +591,8 @@ class SPOC(CrammerSingerParameters, _ShortWay):
 class SingleBinaryClassifier(SingleBinaryParameters, _ShortWay):
     """All classes in one binary problem.
 
-    [EPY08]. The short way to ``OutputCodeClassifier("ova", "sbc", "softmax")``. The score of class
-    r is h(z_r) of Eq. 9, and the largest wins.
+    The method of [EPY08], and the short way to ``OutputCodeClassifier("ova", "sbc", "softmax")``.
+    The score of class r is h(z_r) of Eq. 9, and the largest wins.
 
     Parameters
     ----------

@@ -34,11 +34,20 @@ CHECKED_ROWS = 256
 class LooBound:
     """An upper bound of the leave-one-out error.
 
-    ``error`` is the (weighted) share of ``flags``, the rows that may be wrong when they are left
-    out; ``margins`` (n_samples,) the multiclass margins g(x_i, y_i) of the trained rule; ``U``
-    (n_samples, n_classes) the largest loss of margin against each class, -inf for the row's own:
-    row i is flagged when g(x_i, y_i) <= max_q U_q(x_i). ``exact`` says that the margins left out
-    were known in closed form, so that nothing is lost.
+    Parameters
+    ----------
+    error : float
+        The (weighted) share of ``flags``.
+    flags : ndarray of shape (n_samples,)
+        The rows that may be wrong when they are left out, bool.
+    margins : ndarray of shape (n_samples,)
+        The multiclass margins g(x_i, y_i) of the trained rule.
+    U : ndarray of shape (n_samples, n_classes)
+        The largest loss of margin against each class, -inf for the row's own: row i is flagged when
+        g(x_i, y_i) <= max_q U_q(x_i).
+    exact : bool, default=False
+        Whether the margins left out were known in closed form, so that the bound is the error
+        itself.
     """
 
     error: float
@@ -52,9 +61,16 @@ class LooBound:
 class LooError:
     """The leave-one-out error.
 
-    ``error`` is the (weighted) share of ``flags``, the rows predicted wrongly when left out;
-    ``margins`` (n_samples,) their multiclass margins g^i(x_i, y_i) (below 0: wrong, 0: a tie);
-    ``held_out`` (n_samples, n_dichotomies) the machines' margins on the row left out.
+    Parameters
+    ----------
+    error : float
+        The (weighted) share of ``flags``.
+    flags : ndarray of shape (n_samples,)
+        The rows predicted wrongly when left out, bool.
+    margins : ndarray of shape (n_samples,)
+        Their multiclass margins g^i(x_i, y_i); below 0 is wrong, 0 a tie.
+    held_out : ndarray of shape (n_samples, n_dichotomies)
+        The machines' margins on the row left out.
     """
 
     error: float
@@ -81,7 +97,13 @@ def bound(clf: Any) -> LooBound:
 
     Parameters
     ----------
-    clf : fitted OutputCodeClassifier with kernel machines, or its rule
+    clf : OutputCodeClassifier or Rule
+        Fitted classifier with kernel machines, or its rule.
+
+    Returns
+    -------
+    LooBound
+        The bound, and the rows it counts.
 
     Examples
     --------
@@ -117,8 +139,15 @@ def sharp_bound(clf: Any, X: Any) -> LooBound:
 
     Parameters
     ----------
-    clf : fitted OutputCodeClassifier with support vector machines, bias in the kernel or none
-    X : the rows it was fitted on
+    clf : OutputCodeClassifier
+        Fitted, with support vector machines, bias in the kernel or none.
+    X : array-like of shape (n_samples, n_features)
+        The rows it was fitted on.
+
+    Returns
+    -------
+    LooBound
+        The bound, and the rows it counts.
 
     Examples
     --------
@@ -149,6 +178,36 @@ def sharpened(
 
     The rows most likely to stay go first; once those that do are more than the share ``goal`` of
     all, the rest is counted as it is. An exact error is returned as it is.
+
+    Parameters
+    ----------
+    clf : OutputCodeClassifier or Rule
+        Fitted classifier, or its rule.
+    found : LooBound
+        What :func:`bound` returned.
+    gram : Gram
+        Gram store of the training rows.
+    estimated : bool, default=False
+        Take the most likely shift of each margin instead of a bound of it.
+    goal : float, default=1.0
+        Share of rows counted beyond which the rest is not sharpened.
+    n_jobs : int or None, default=None
+        Number of threads; None is all cores.
+
+    Returns
+    -------
+    LooBound
+        The sharpened bound, or the estimate.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier(decoder="linear").fit(X, y)
+    >>> found = bound(clf)
+    >>> sharpened(clf, found, clf.posed(X).store).error < found.error
+    True
     """
     if found.exact:
         return found
@@ -178,8 +237,15 @@ def estimate(clf: Any, X: Any) -> LooError:
 
     Parameters
     ----------
-    clf : fitted OutputCodeClassifier with support vector machines, bias in the kernel or none
-    X : the rows it was fitted on
+    clf : OutputCodeClassifier
+        Fitted, with support vector machines, bias in the kernel or none.
+    X : array-like of shape (n_samples, n_features)
+        The rows it was fitted on.
+
+    Returns
+    -------
+    LooError
+        The estimated error, and the rows it counts.
 
     Examples
     --------
@@ -210,8 +276,29 @@ def exact(clf: Any, X: Any, y: Any, sample_weight: Any = None) -> LooError:
 
     Parameters
     ----------
-    clf : fitted OutputCodeClassifier
-    X, y, sample_weight : what it was fitted on
+    clf : OutputCodeClassifier
+        Fitted classifier.
+    X : array-like of shape (n_samples, n_features)
+        The rows it was fitted on.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Their weights; None is those it was fitted with.
+
+    Returns
+    -------
+    LooError
+        The error, and the rows predicted wrongly.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier(machine="ls").fit(X, y)
+    >>> found = exact(clf, X, y)
+    >>> bool(found.error == found.flags.mean())
+    True
     """
     rule = _rule(clf)
     _check_same_rows(rule, y, sample_weight)
@@ -293,7 +380,18 @@ def _check_covered(rule: Rule) -> None:
 
 
 def check_followed(machine: Any) -> None:
-    """Raise an error if a machine cannot be followed when a row is left out."""
+    """Raise an error if a machine cannot be followed when a row is left out.
+
+    Parameters
+    ----------
+    machine : machine
+        The fitted machine.
+
+    Examples
+    --------
+    >>> from outcode import machines
+    >>> check_followed(machines.SVM())
+    """
     require(machine, LeavesOut, "A leave-one-out estimate without retraining")
     if machine.bias == "free":
         raise ValueError(

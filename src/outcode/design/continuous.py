@@ -36,13 +36,25 @@ def continuous_code(
 
     Parameters
     ----------
-    H : (n_samples, n_columns) outputs of the machines, any real numbers
-    labels : (n_samples,) class indices
-    norm : 1, 2 or "inf"
-    beta : weight of the norm
-    radius : if given, minimise the loss alone subject to |M|_p <= radius; beta is not used
-    n_classes : rows of the code; the largest label plus one when None
-    sample_weight : (n_samples,) the weights c_i, 1 each when None
+    H : array-like of shape (n_samples, n_columns)
+        Outputs of the machines, any real numbers.
+    labels : array-like of shape (n_samples,)
+        Class indices.
+    norm : {1, 2, "inf"}, default=2
+        The norm p of the code.
+    beta : float, default=1.0
+        Weight of the norm.
+    radius : float or None, default=None
+        If given, minimise the loss alone subject to norm(M) <= radius; beta is not used.
+    n_classes : int or None, default=None
+        Number of rows of the code; the largest label plus one when None.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights c_i, 1 each when None.
+
+    Returns
+    -------
+    ContinuousDesign
+        The code, its objective and its duality gap.
 
     Examples
     --------

@@ -18,20 +18,30 @@ TIE = 1e-12
 def code_error(
     code: Array, H: Array, labels: Array, sample_weight: Any = None, closeness: Any = None
 ) -> float:
-    """Return the expected error of a code, a tie being broken by a fair draw. [CS02] Eq. 1
+    """Return the expected error of a code, a tie being broken by a fair draw.
 
-    epsilon = 1 - (1 / m) sum_i [y_i in H(x_i)] / |H(x_i)|, where H(x) are all the classes whose
-    codeword attains max_r K(h(x), M_r), up to the rounding of these sums; with weights their
-    weighted mean.
+    [CS02] Eq. 1. epsilon = 1 - (1 / m) sum_i [y_i in H(x_i)] / |H(x_i)|, where H(x) are all the
+    classes whose codeword attains max_r K(h(x), M_r), up to the rounding of these sums; with
+    weights their weighted mean.
 
     Parameters
     ----------
-    code : (n_classes, n_columns), any real numbers
-    H : (n_samples, n_columns) outputs of the machines
-    labels : (n_samples,) class indices
-    sample_weight : (n_samples,), 1 each when None
-    closeness : K, a function of H and the code that returns (n_samples, n_classes), larger for
-        closer rows; None is the inner product
+    code : array-like of shape (n_classes, n_columns)
+        Any real numbers.
+    H : array-like of shape (n_samples, n_columns)
+        Outputs of the machines.
+    labels : array-like of shape (n_samples,)
+        Class indices.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights of the rows, 1 each when None.
+    closeness : callable or None, default=None
+        K, a function of H and the code that returns (n_samples, n_classes), larger for closer rows;
+        None is the inner product.
+
+    Returns
+    -------
+    float
+        The error epsilon.
 
     Examples
     --------
@@ -69,24 +79,29 @@ def _winners(scores: Array, sizes: Array) -> Array:
 def best_column(
     h: Array, labels: Array, *, n_classes: int | None = None, sample_weight: Any = None
 ) -> Array:
-    """Return the column with the least error for one machine. [CS02] Theorem 1
+    """Return the column with the least error for one machine.
 
-    With a_r^b the weight of the rows of class r that the machine calls b, and w^b the number of
-    classes with u_r = b, the accuracy is sum_r a_r^{u_r} / w^{u_r} (Eq. 5). For each w^+ it is
-    largest when the +1 go to the classes of largest a_r^+ / w^+ - a_r^- / w^- (Eq. 6). Costs
-    O(m + k^2 log k). Among equally good columns the one with fewest +1 is returned, and these go to
-    the lower class indices.
+    [CS02] Theorem 1. With a_r^b the weight of the rows of class r that the machine calls b, and w^b
+    the number of classes with u_r = b, the accuracy is sum_r a_r^{u_r} / w^{u_r} (Eq. 5). For each
+    w^+ it is largest when the +1 go to the classes of largest a_r^+ / w^+ - a_r^- / w^- (Eq. 6).
+    Costs O(m + k^2 log k). Among equally good columns the one with fewest +1 is returned, and these
+    go to the lower class indices.
 
     Parameters
     ----------
-    h : (n_samples,) outputs, +1 or -1
-    labels : (n_samples,) class indices
-    n_classes : length of the column; the largest label plus one when None
-    sample_weight : (n_samples,), 1 each when None
+    h : array-like of shape (n_samples,)
+        Outputs of the machine, +1 or -1.
+    labels : array-like of shape (n_samples,)
+        Class indices.
+    n_classes : int or None, default=None
+        Length of the column; the largest label plus one when None.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights of the rows, 1 each when None.
 
     Returns
     -------
-    (n_classes,) int8
+    ndarray of shape (n_classes,)
+        The column, int8.
 
     Examples
     --------
@@ -114,21 +129,26 @@ def best_column(
 def best_code_exhaustive(
     H: Array, labels: Array, *, n_classes: int | None = None, sample_weight: Any = None
 ) -> Array:
-    """Return a code of +1 and -1 with the least error, by trying them all. [CS02] Section 4
+    """Return a code of +1 and -1 with the least error, by trying them all.
 
-    Finding it is NP-complete (Theorem 2), so this is for tiny problems: there are
+    [CS02] Section 4. Finding it is NP-complete (Theorem 2), so this is for tiny problems: there are
     2^(n_classes n_columns) codes, and an error is raised beyond ``EXHAUSTIVE_LIMIT`` of them.
 
     Parameters
     ----------
-    H : (n_samples, n_columns) outputs of the machines, any real numbers
-    labels : (n_samples,) class indices
-    n_classes : rows of the code; the largest label plus one when None
-    sample_weight : (n_samples,), 1 each when None
+    H : array-like of shape (n_samples, n_columns)
+        Outputs of the machines, any real numbers.
+    labels : array-like of shape (n_samples,)
+        Class indices.
+    n_classes : int or None, default=None
+        Number of rows of the code; the largest label plus one when None.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights of the rows, 1 each when None.
 
     Returns
     -------
-    (n_classes, n_columns) int8, the first of equals counting up from all -1
+    ndarray of shape (n_classes, n_columns)
+        The code, int8, the first of equals counting up from all -1.
 
     Examples
     --------

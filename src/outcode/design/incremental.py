@@ -23,12 +23,32 @@ def incremental_code(
     n_classes: int | None = None,
     sample_weight: Any = None,
 ) -> ContinuousDesign:
-    """Return a continuous code found one column after the other. [CS02] Eq. 32
+    """Return a continuous code found one column after the other.
 
-    Each column solves the problem of :func:`continuous_code` for its machine alone, the leads that
-    the columns before it have won taken off what is required: b_ir = 1 - [r = y_i] -
+    [CS02] Eq. 32. Each column solves the problem of :func:`continuous_code` for its machine alone,
+    the leads that the columns before it have won taken off what is required: b_ir = 1 - [r = y_i] -
     (h_i.M_{y_i} - h_i.M_r). ``objective`` and ``dual_objective`` are those of the last column's
-    problem. Parameters as there.
+    problem.
+
+    Parameters
+    ----------
+    H : array-like of shape (n_samples, n_columns)
+        Outputs of the machines, any real numbers.
+    labels : array-like of shape (n_samples,)
+        Class indices.
+    norm : {1, 2, "inf"}, default=2
+        The norm of each column.
+    beta : float, default=1.0
+        Weight of the norm.
+    n_classes : int or None, default=None
+        Number of rows of the code; the largest label plus one when None.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights of the rows, 1 each when None.
+
+    Returns
+    -------
+    ContinuousDesign
+        The code, with the objective and duality gap of the last column's problem.
 
     Examples
     --------
@@ -53,7 +73,15 @@ def incremental_code(
 
 @dataclass(frozen=True)
 class GreedyDesign:
-    """A discrete code grown with its machines: ``code``, and ``errors`` after each column."""
+    """A discrete code grown with its machines.
+
+    Parameters
+    ----------
+    code : ndarray of shape (n_classes, n_columns)
+        Entries -1 and +1.
+    errors : ndarray of shape (n_columns,)
+        Error of the code after each column.
+    """
 
     code: Array
     errors: Array
@@ -78,12 +106,31 @@ def greedy_code(
 
     Parameters
     ----------
-    X : (n_samples, n_features)
-    labels : (n_samples,) class indices
-    machine : with ``fit(X, targets)`` and ``margins(X)``
-    n_columns : columns to find
-    rounds : most machines trained for one column
-    random_state : seed of the first column of each search
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    labels : array-like of shape (n_samples,)
+        Class indices.
+    machine : machine
+        With ``fit(X, targets)`` and ``margins(X)``.
+    n_columns : int
+        Number of columns to find.
+    rounds : int, default=5
+        Largest number of machines trained for one column.
+    random_state : int, default=0
+        Seed of the first column of each search.
+
+    Returns
+    -------
+    GreedyDesign
+        The code, and its error after each column.
+
+    Examples
+    --------
+    >>> from outcode import machines
+    >>> from sklearn.datasets import load_iris
+    >>> found = greedy_code(*load_iris(return_X_y=True), machines.LeastSquares(), n_columns=3)
+    >>> found.code.shape, bool(found.errors[-1] <= found.errors[0])
+    ((3, 3), True)
     """
     labels, k = class_indices(labels, X.shape[0], None)
     rng = np.random.RandomState(random_state)

@@ -18,9 +18,16 @@ DUAL_NORM = {"1": "inf", "2": "2", "inf": "1"}
 class ContinuousDesign:
     """A code of real numbers and its certificate.
 
-    ``code`` (n_classes, n_columns); ``objective`` and ``dual_objective`` the primal and the dual
-    value, each computed from ``code`` and ``tau`` alone; ``tau`` (n_samples, n_classes) the dual
-    variables c_i [r = y_i] - eta_ir.
+    Parameters
+    ----------
+    code : ndarray of shape (n_classes, n_columns)
+        The code.
+    objective : float
+        The primal value, computed from ``code`` alone.
+    dual_objective : float
+        The dual value, computed from ``tau`` alone.
+    tau : ndarray of shape (n_samples, n_classes)
+        The dual variables c_i [r = y_i] - eta_ir.
     """
 
     code: Array
@@ -66,7 +73,25 @@ def problem(H: Any, labels: Any, n_classes: int | None, sample_weight: Any) -> D
 
 
 def matrix_norm(matrix: Array, norm: str) -> float:
-    """Return the norm "1", "2" or "inf" of all entries in a row."""
+    """Return the norm "1", "2" or "inf" of all entries in a row.
+
+    Parameters
+    ----------
+    matrix : array-like
+        Any shape.
+    norm : {"1", "2", "inf"}
+        Which norm.
+
+    Returns
+    -------
+    float
+        The norm.
+
+    Examples
+    --------
+    >>> matrix_norm(np.array([[3.0, 0.0], [0.0, -4.0]]), "2")
+    5.0
+    """
     order = {"1": 1, "2": 2, "inf": np.inf}[norm]
     return float(np.linalg.norm(np.ravel(matrix), order))
 

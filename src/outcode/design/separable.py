@@ -23,18 +23,27 @@ FALL, LEAST = 10.0, 1e-9
 def separable_code(
     H: Array, labels: Array, *, norm: int | str = 2, n_classes: int | None = None
 ) -> ContinuousDesign:
-    """Return the code of least norm with which every row's class leads by 1. [CS02] Eq. 13
+    """Return the code of least norm with which every row's class leads by 1.
 
-    minimise  |M|_p   s.t.  h_i.M_{y_i} - h_i.M_r >= 1  for all r other than y_i; for p = 2 the
-    objective is 1/2 |M|_2^2 (Eq. 47). An error is raised if there is no such code: then
+    [CS02] Eq. 13. minimise |M|_p s.t. h_i.M_{y_i} - h_i.M_r >= 1 for all r other than y_i; for p =
+    2 the objective is 1/2 |M|_2^2 (Eq. 47). An error is raised if there is no such code: then
     :func:`continuous_code` weighs the norm against the loss.
 
     Parameters
     ----------
-    H : (n_samples, n_columns) outputs of the machines, any real numbers
-    labels : (n_samples,) class indices
-    norm : 1, 2 or "inf"
-    n_classes : rows of the code; the largest label plus one when None
+    H : array-like of shape (n_samples, n_columns)
+        Outputs of the machines, any real numbers.
+    labels : array-like of shape (n_samples,)
+        Class indices.
+    norm : {1, 2, "inf"}, default=2
+        The norm p of the code.
+    n_classes : int or None, default=None
+        Number of rows of the code; the largest label plus one when None.
+
+    Returns
+    -------
+    ContinuousDesign
+        The code, its objective and its duality gap.
 
     Examples
     --------

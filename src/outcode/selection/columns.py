@@ -32,11 +32,16 @@ class ColumnSearch(LOOBoundSearch):
 
     Parameters
     ----------
-    estimator : OutputCodeClassifier with an SVM and a decoder the bound covers
-    gammas : values of gamma; None takes eleven, factors of two around 1 / the median distance
-    Cs : values of C; None keeps the machine's own
-    refit : fit the estimator with the best settings on all rows
-    verbose : show the settings done and the time left
+    estimator : OutputCodeClassifier
+        With an SVM and a decoder the bound covers.
+    gammas : array-like or None, default=None
+        Values of gamma; None takes eleven, factors of two around 1 / the median distance.
+    Cs : array-like or None, default=None
+        Values of C; None keeps the machine's own.
+    refit : bool, default=True
+        Fit the estimator with the best settings on all rows.
+    verbose : int, default=0
+        If not 0, show the settings done and the time left.
 
     Attributes
     ----------

@@ -50,12 +50,20 @@ class JointSearchCV(_Search):
 
     Parameters
     ----------
-    estimator : OutputCodeClassifier with a :class:`outcode.machines.Joint` machine
-    lambda1s, lambda2s : values to try; None is the paper's grid, 1e-8, 1e-7, ..., 1e-2
-    gammas : values to try, for example :func:`bandwidth_gammas`; None keeps the machine's own
-    cv : number of folds, splitter, iterable of (train, test), or "loo"
-    refit : fit the estimator with the best setting on all rows
-    verbose : show the folds done and the time left
+    estimator : OutputCodeClassifier
+        With a :class:`outcode.machines.Joint` machine.
+    lambda1s : array-like or None, default=None
+        Values to try; None is the paper's grid, 1e-8, 1e-7, ..., 1e-2.
+    lambda2s : array-like or None, default=None
+        Values to try; None is the paper's grid.
+    gammas : array-like or None, default=None
+        Values to try, for example :func:`bandwidth_gammas`; None keeps the machine's own.
+    cv : int, splitter, iterable of (train, test) or "loo", default=5
+        Number of folds, the folds, or leave-one-out.
+    refit : bool, default=True
+        Fit the estimator with the best setting on all rows.
+    verbose : int, default=0
+        If not 0, show the folds done and the time left.
 
     Attributes
     ----------
@@ -145,6 +153,20 @@ def bandwidth_gammas(X: Any, factors: Any = FACTORS) -> Array:
 
     sigma is the mean distance of two training rows, and gamma = 1 / (2 bandwidth^2).
 
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Training rows; the mean is taken over at most 1,000 of them.
+    factors : array-like, default=(1e-3, 1e-2, ..., 1e3)
+        Bandwidths over the mean distance.
+
+    Returns
+    -------
+    ndarray of shape (n_factors,)
+        A gamma for each factor.
+
+    Examples
+    --------
     >>> bandwidth_gammas(np.array([[0.0], [2.0]]), [1.0, 0.5])
     array([0.125, 0.5  ])
     """

@@ -46,14 +46,21 @@ class RelevanceSearch(_Search):
 
     Parameters
     ----------
-    estimator : OutputCodeClassifier with an SVM on the kernel "rbf" and a decoder with derivatives
-        that the bound covers ("linear", "logistic", "hinge" or "likelihood")
-    softness : T of the smoothed bound
-    sparsity : what the share of features used costs, 0 for nothing
-    gamma : where all features start; None is the best of eleven around 1 / the median distance
-    max_iter : steps of L-BFGS
-    refit : fit the estimator with the best gammas on all rows
-    verbose : show the trainings done
+    estimator : OutputCodeClassifier
+        With an SVM on the kernel "rbf" and a decoder with derivatives that the bound covers
+        ("linear", "logistic", "hinge" or "likelihood").
+    softness : float, default=1.0
+        T of the smoothed bound.
+    sparsity : float, default=0.05
+        Cost of the share of features used, 0 for none.
+    gamma : float or None, default=None
+        Where all features start; None is the best of eleven around 1 / the median distance.
+    max_iter : int, default=100
+        Largest number of steps of L-BFGS.
+    refit : bool, default=True
+        Fit the estimator with the best gammas on all rows.
+    verbose : int, default=0
+        If not 0, show the trainings done.
 
     Attributes
     ----------

@@ -153,12 +153,18 @@ class LOOBoundSearch(_Search):
 
     Parameters
     ----------
-    estimator : OutputCodeClassifier with a kernel machine and a decoder the bound covers
-    gammas : values of gamma; None takes eleven, factors of two around 1 / the median distance
-    Cs : values of C; None keeps the machine's own
-    by : "bound", "sharp" or "estimate"
-    refit : fit the estimator with the best setting on all rows
-    verbose : show the settings done and the time left
+    estimator : OutputCodeClassifier
+        With a kernel machine and a decoder the bound covers.
+    gammas : array-like or None, default=None
+        Values of gamma; None takes eleven, factors of two around 1 / the median distance.
+    Cs : array-like or None, default=None
+        Values of C; None keeps the machine's own.
+    by : {"bound", "sharp", "estimate"}, default="bound"
+        What is minimised.
+    refit : bool, default=True
+        Fit the estimator with the best setting on all rows.
+    verbose : int, default=0
+        If not 0, show the settings done and the time left.
 
     Attributes
     ----------
@@ -257,18 +263,31 @@ class KernelSearchCV(_Search):
 
     Parameters
     ----------
-    estimator : OutputCodeClassifier with a kernel machine
-    gammas : values of gamma; None takes eleven, factors of two around 1 / the median distance
-    Cs : values of C; None keeps the machine's own
-    cv : number of folds, splitter or iterable of (train, test); a number gives shuffled stratified
-        folds in which equal rows are together
-    refit : fit the estimator with the best setting on all rows
-    verbose : show the settings done and the time left
+    estimator : OutputCodeClassifier
+        With a kernel machine.
+    gammas : array-like or None, default=None
+        Values of gamma; None takes eleven, factors of two around 1 / the median distance.
+    Cs : array-like or None, default=None
+        Values of C; None keeps the machine's own.
+    cv : int, splitter or iterable of (train, test), default=5
+        The folds; a number gives shuffled stratified folds in which equal rows are together.
+    refit : bool, default=True
+        Fit the estimator with the best setting on all rows.
+    verbose : int, default=0
+        If not 0, show the settings done and the time left.
 
     Attributes
     ----------
     best_params_, best_score_, best_index_, best_estimator_, n_splits_
     results_ : a table as a dict of arrays: gamma, C, mean_score, std_score, split0_score, ...
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> search = KernelSearchCV(OutputCodeClassifier(), gammas=[0.1, 1.0], Cs=[1.0, 10.0])
+    >>> search.fit(*load_iris(return_X_y=True)).results_["mean_score"].shape
+    (4,)
     """
 
     def __init__(
@@ -314,19 +333,34 @@ class GreedySearch(_Search):
 
     Parameters
     ----------
-    estimator : OutputCodeClassifier with a kernel machine, which shares one matrix of distances, or
-        any classifier with ``kernel``, ``gamma`` and ``C`` (SingleBinaryClassifier, SVC), refitted
-    cv : number of folds (the paper takes ten), splitter or iterable of (train, test)
-    sigma : where to start; None is the data's own scale, 1 the paper's
-    C : where to start
-    patience : how many tries without a better score end a direction
-    refit : fit the estimator with the best setting on all rows
-    verbose : show the trainings done
+    estimator : classifier
+        OutputCodeClassifier with a kernel machine, which shares one matrix of distances, or any
+        classifier with ``kernel``, ``gamma`` and ``C`` (SingleBinaryClassifier, SVC), refitted.
+    cv : int, splitter or iterable of (train, test), default=5
+        Number of folds (the paper takes ten), or the folds.
+    sigma : float or None, default=None
+        Where to start; None is the data's own scale, 1 the paper's.
+    C : float, default=1.0
+        Where to start.
+    patience : int, default=3
+        Number of tries without a better score that end a direction.
+    refit : bool, default=True
+        Fit the estimator with the best setting on all rows.
+    verbose : int, default=0
+        If not 0, show the trainings done.
 
     Attributes
     ----------
     best_params_, best_score_, best_index_, best_estimator_, n_splits_
     results_ : a table as a dict of arrays, in the order tried: gamma, C, mean_score, ..., sigma
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> search = GreedySearch(OutputCodeClassifier(machine="ls"), cv=3)
+    >>> sorted(search.fit(*load_iris(return_X_y=True)).best_params_)
+    ['machine__C', 'machine__gamma']
     """
 
     def __init__(

@@ -51,8 +51,14 @@ RIDGE = 1e-12
 class SmoothBound:
     """The smoothed bound and its gradient.
 
-    ``error`` is the (weighted) mean of 1 - p_y, ``rows`` (n_samples,) of each row, ``gradient``
-    (n_features,) its derivatives by the gamma of each feature.
+    Parameters
+    ----------
+    error : float
+        The (weighted) mean of 1 - p_y.
+    rows : ndarray of shape (n_samples,)
+        The value 1 - p_y of each row.
+    gradient : ndarray of shape (n_features,)
+        Derivatives of the error by the gamma of each feature.
     """
 
     error: float
@@ -68,10 +74,18 @@ def smooth_bound(clf: Any, X: Any, *, softness: float = 1.0) -> SmoothBound:
 
     Parameters
     ----------
-    clf : fitted OutputCodeClassifier with an SVM on the kernel "rbf", the bias in the kernel or
-        none, and a decoder with derivatives that the bound covers
-    X : the rows it was fitted on
-    softness : T; the smaller, the nearer to the bound
+    clf : OutputCodeClassifier
+        Fitted, with an SVM on the kernel "rbf", the bias in the kernel or none, and a decoder with
+        derivatives that the bound covers.
+    X : array-like of shape (n_samples, n_features)
+        The rows it was fitted on.
+    softness : float, default=1.0
+        T; the smaller, the nearer to the bound.
+
+    Returns
+    -------
+    SmoothBound
+        The bound, its value for each row, and its gradient.
 
     Examples
     --------
