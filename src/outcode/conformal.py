@@ -45,7 +45,23 @@ Method = Callable[[Array], Array]
 
 
 def lac(proba: Array) -> Array:
-    """Return 1 - p_k: the smallest sets on average (Sadinle, Lei & Wasserman 2019)."""
+    """Return 1 - p_k: the smallest sets on average (Sadinle, Lei & Wasserman 2019).
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities of the classes.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The strangeness of every row and class.
+
+    Examples
+    --------
+    >>> lac(np.array([[0.75, 0.25]])).tolist()
+    [[0.25, 0.75]]
+    """
     return 1.0 - proba
 
 
@@ -54,6 +70,22 @@ def aps(proba: Array) -> Array:
 
     s_k = sum_{j before k} p_j + u p_k (Romano, Sesia & Candès 2020): sets grow with the difficulty
     of the row. u in [0, 1) is computed from the row's probabilities.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities of the classes.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The strangeness of every row and class.
+
+    Examples
+    --------
+    >>> strange = aps(np.array([[0.7, 0.2, 0.1]]))[0]
+    >>> bool(strange[0] < 0.7 <= strange[1] < 0.9 <= strange[2])
+    True
     """
     order, place = _ordered(proba)
     p = np.take_along_axis(proba, order, axis=1)
@@ -65,6 +97,26 @@ def raps(proba: Array, penalty: float = 0.05, free: int = 2) -> Array:
     """Return :func:`aps` with a ``penalty`` for every class after the first ``free``.
 
     Angelopoulos, Bates, Malik & Jordan (2021): fewer very large sets.
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities of the classes.
+    penalty : float, default=0.05
+        Added for every class after the first ``free``.
+    free : int, default=2
+        Number of classes without a penalty.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The strangeness of every row and class.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.7, 0.2, 0.1]])
+    >>> (raps(proba) - aps(proba)).round(2).tolist()
+    [[0.0, 0.0, 0.05]]
     """
     return aps(proba) + penalty * np.maximum(0, _ordered(proba)[1] + 1 - free)
 
@@ -74,6 +126,21 @@ def rank(scores: Array) -> Array:
 
     The leader itself is ordered by its lead over the second. It needs no probabilities: only the
     order of scores within a row, and of gaps among rows, counts.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples, n_classes)
+        Scores of the classes.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The strangeness of every row and class.
+
+    Examples
+    --------
+    >>> rank(np.array([[2.0, 5.0, 4.0]])).astype(int).tolist()
+    [[2, 0, 1]]
     """
     order, place = _ordered(scores)
     ordered = np.take_along_axis(scores, order, axis=1)
@@ -112,10 +179,21 @@ class Calibration(Saved):
 
     Parameters
     ----------
-    values : (n_rows, n_classes) probabilities, or scores where the decoder has none
-    labels : (n_rows,) class indices
-    how : "split" or "cross"
-    kind : "probabilities" or "scores"
+    values : ndarray of shape (n_rows, n_classes)
+        Probabilities, or scores where the decoder has none.
+    labels : ndarray of shape (n_rows,)
+        Class indices.
+    how : {"split", "cross"}
+        Whether the rows are new ones or held-out training rows.
+    kind : {"probabilities", "scores"}
+        What the values are.
+
+    Examples
+    --------
+    >>> values = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> calibration = Calibration(values, np.array([0, 1, 0]), "split", "probabilities")
+    >>> calibration.sets(np.array([[0.55, 0.45], [0.95, 0.05]]), coverage=0.75).tolist()
+    [[True, False], [True, False]]
     """
 
     room = "calibration"
@@ -177,6 +255,20 @@ class Calibration(Saved):
 def quantile(strange: Array, coverage: float) -> float:
     """Return the ceil((n + 1) coverage)-th smallest number, infinity if there are fewer.
 
+    Parameters
+    ----------
+    strange : ndarray of shape (n,)
+        Strangeness of the calibration rows.
+    coverage : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    float
+        The threshold q.
+
+    Examples
+    --------
     >>> quantile(np.arange(9.0), 0.9), quantile(np.arange(8.0), 0.9)
     (8.0, inf)
     """
@@ -187,13 +279,56 @@ def quantile(strange: Array, coverage: float) -> float:
 
 
 def class_values(rule: Rule, margins: Array, X: Any = None) -> Array:
-    """Return probabilities of the classes, or scores where the decoder has none."""
+    """Return probabilities of the classes, or scores where the decoder has none.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule of a fitted classifier.
+    margins : ndarray of shape (n_samples, n_dichotomies)
+        Margins of the machines on the rows.
+    X : array-like of shape (n_samples, n_features) or None, default=None
+        The rows, for decoders that compare them with the training rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        Probabilities or scores.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ovo", "ls", "softmax").fit(X, y)
+    >>> bool((class_values(clf.rule_, clf.margins(X)) == clf.predict_proba(X)).all())
+    True
+    """
     read = rule.proba if can(rule.decoder, HasProbabilities) else rule.scores
     return read(margins, X)
 
 
 def calibration_of(rule: Rule) -> Calibration | None:
-    """Return the calibration a rule was given, or the one its held-out margins make, or None."""
+    """Return the calibration a rule was given, or the one its held-out margins make, or None.
+
+    Parameters
+    ----------
+    rule : Rule
+        The rule of a fitted classifier.
+
+    Returns
+    -------
+    Calibration or None
+        None where no row was held out.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> calibration_of(OutputCodeClassifier(machine="ls").fit(X, y).rule_).how
+    'cross'
+    """
     if rule.calibration is not None or rule.decoder.looks_at_rows:
         return rule.calibration
     margins, held = _held_out(rule)
@@ -216,7 +351,26 @@ def _held_out(rule: Rule) -> tuple[Array, Array]:
 
 
 def require_calibration(clf: Any) -> Calibration:
-    """Return the calibration of a classifier, or say how to get one."""
+    """Return the calibration of a classifier, or say how to get one.
+
+    Parameters
+    ----------
+    clf : OutputCodeClassifier
+        Fitted classifier.
+
+    Returns
+    -------
+    Calibration
+        That of its rule; an error says how to get one where there is none.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> require_calibration(OutputCodeClassifier(machine="ls").fit(X, y)).values.shape
+    (150, 3)
+    """
     found = calibration_of(clf.rule_)
     if found is None:
         raise ValueError(
@@ -229,6 +383,20 @@ def require_calibration(clf: Any) -> Calibration:
 
 def split(clf: Any, X: Any, y: Any) -> Any:
     """Return the classifier calibrated on rows it was not trained on: coverage is guaranteed.
+
+    Parameters
+    ----------
+    clf : OutputCodeClassifier
+        Fitted classifier.
+    X : array-like of shape (n_rows, n_features)
+        Rows it was not trained on.
+    y : array-like of shape (n_rows,)
+        Their labels.
+
+    Returns
+    -------
+    OutputCodeClassifier
+        A copy with the calibration; the classifier that was given does not change.
 
     Examples
     --------
@@ -251,7 +419,28 @@ def split(clf: Any, X: Any, y: Any) -> Any:
 def cross(clf: Any, X: Any, folds: int = 5) -> Any:
     """Return the classifier calibrated on its training rows, each held out in its fold.
 
-    ``X`` are the training rows, in their order. The machine is trained ``folds`` times.
+    Parameters
+    ----------
+    clf : OutputCodeClassifier
+        Fitted classifier.
+    X : array-like of shape (n_samples, n_features)
+        The training rows, in their order.
+    folds : int, default=5
+        Number of folds: the machine is trained this many times.
+
+    Returns
+    -------
+    OutputCodeClassifier
+        A copy with the calibration; the classifier that was given does not change.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = cross(OutputCodeClassifier("ovo", "ls").fit(X, y), X, folds=3)
+    >>> clf.predict_set(X, coverage=0.9, method="rank").shape
+    (150, 3)
     """
     rule = clf.rule_
     if rule.decoder.looks_at_rows:
@@ -285,11 +474,20 @@ def _kind(rule: Rule) -> str:
 
 @dataclass(frozen=True)
 class SetSummary:
-    """What sets are worth on rows of known class.
+    """Coverage and size of prediction sets on rows of known class.
 
-    ``coverage`` is the share of rows whose set holds their class, ``class_coverage`` (n_classes,)
-    the same among the rows of each class, ``size`` the mean number of classes in a set, ``single``
-    the share of sets with one class, ``empty`` of those with none.
+    Parameters
+    ----------
+    coverage : float
+        Share of rows whose set holds their class.
+    class_coverage : ndarray of shape (n_classes,)
+        The same among the rows of each class.
+    size : float
+        Mean number of classes in a set.
+    single : float
+        Share of sets with one class.
+    empty : float
+        Share of sets with no class.
     """
 
     coverage: float
@@ -302,6 +500,20 @@ class SetSummary:
 def summary(sets: Array, labels: Array) -> SetSummary:
     """Return coverage and size of sets, given the class indices of their rows.
 
+    Parameters
+    ----------
+    sets : ndarray of shape (n_samples, n_classes)
+        Which classes each set holds, bool.
+    labels : ndarray of shape (n_samples,)
+        Class indices of the rows.
+
+    Returns
+    -------
+    SetSummary
+        Coverage and size.
+
+    Examples
+    --------
     >>> sets = np.array([[True, False], [True, True], [False, True]])
     >>> found = summary(sets, np.array([0, 0, 0]))
     >>> round(found.coverage, 2), round(found.size, 2)

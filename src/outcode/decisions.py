@@ -42,8 +42,21 @@ COSTS: dict[str, Callable[[Array], Array]] = {
 def cost_matrix(cost: Any, n_classes: int) -> Array:
     """Return C, (n_classes, n_classes): rows are true classes, columns predicted ones.
 
-    ``cost`` is such a matrix, or for ordered classes "absolute" (|k - j|) or "squared".
+    Parameters
+    ----------
+    cost : array-like or {"zero_one", "absolute", "squared"}
+        Such a matrix, or its name; for ordered classes "absolute" is the distance of two classes
+        and "squared" its square.
+    n_classes : int
+        Number of classes.
 
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        The costs.
+
+    Examples
+    --------
     >>> cost_matrix("absolute", 3).tolist()
     [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
     """
@@ -62,12 +75,44 @@ def cost_matrix(cost: Any, n_classes: int) -> Array:
 
 
 def expected_costs(proba: Array, cost: Any) -> Array:
-    """Return sum_k p_k C[k, j] of every row and class j, (n_samples, n_classes)."""
+    """Return sum_k p_k C[k, j] of every row and class j, (n_samples, n_classes).
+
+    Parameters
+    ----------
+    proba : ndarray of shape (n_samples, n_classes)
+        Probabilities of the classes.
+    cost : array-like or {"zero_one", "absolute", "squared"}
+        C, as for :func:`cost_matrix`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The expected cost of predicting each class.
+
+    Examples
+    --------
+    >>> expected_costs(np.array([[0.75, 0.25]]), [[0, 1], [4, 0]]).tolist()
+    [[1.0, 0.75]]
+    """
     return np.asarray(proba @ cost_matrix(cost, proba.shape[1]))
 
 
 def predict(clf: Any, X: Any, cost: Any) -> Array:
     """Return the class of least expected cost, from the probabilities of any classifier.
+
+    Parameters
+    ----------
+    clf : classifier
+        Fitted, with ``predict_proba``.
+    X : array-like of shape (n_samples, n_features)
+        Rows to decide on.
+    cost : array-like or {"zero_one", "absolute", "squared"}
+        C, as for :func:`cost_matrix`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The labels.
 
     Examples
     --------
@@ -84,7 +129,29 @@ def predict(clf: Any, X: Any, cost: Any) -> Array:
 
 
 def mean_cost(y: Any, predicted: Any, cost: Any, classes: Array) -> float:
-    """Return the mean of C[true, predicted] over rows."""
+    """Return the mean of C[true, predicted] over rows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        True labels.
+    predicted : array-like of shape (n_samples,)
+        Predicted labels.
+    cost : array-like or {"zero_one", "absolute", "squared"}
+        C, as for :func:`cost_matrix`.
+    classes : ndarray of shape (n_classes,)
+        The labels in the order of the matrix.
+
+    Returns
+    -------
+    float
+        The mean cost.
+
+    Examples
+    --------
+    >>> mean_cost(["a", "b"], ["a", "a"], [[0, 1], [4, 0]], np.array(["a", "b"]))
+    2.0
+    """
     true, said = class_indices(y, classes), class_indices(predicted, classes)
     return float(cost_matrix(cost, len(classes))[true, said].mean())
 
@@ -95,6 +162,23 @@ def class_weights(cost: Any, classes: Any) -> dict[Any, float]:
     w_k = sum_j C[k, j] (Ting 2002), the way of machines without probabilities. Probabilities
     trained with these weights are those of the weighted rows: decide by cost from them only with
     :class:`CostSensitive`, which takes the weights off again.
+
+    Parameters
+    ----------
+    cost : array-like or {"zero_one", "absolute", "squared"}
+        C, as for :func:`cost_matrix`.
+    classes : array-like of shape (n_classes,)
+        The labels in the order of the matrix.
+
+    Returns
+    -------
+    dict
+        The weight of each label.
+
+    Examples
+    --------
+    >>> class_weights([[0, 1], [3, 0]], ["a", "b"])
+    {'a': 0.5, 'b': 1.5}
     """
     total = _class_costs(cost, len(classes))
     return dict(zip(np.asarray(classes).tolist(), (total / total.mean()).tolist(), strict=True))
@@ -115,10 +199,13 @@ class CostSensitive(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : a classifier with probabilities
-    cost : (n_classes, n_classes) matrix, cost[true, predicted], or "absolute" or "squared"
-    train : also weigh training rows by what errors of their class cost; the probabilities of the
-        weighted rows, p_k w_k made to sum to one, are turned back before the decision
+    estimator : classifier
+        With ``predict_proba``.
+    cost : array-like or {"zero_one", "absolute", "squared"}, default="zero_one"
+        Matrix (n_classes, n_classes), cost[true, predicted], or its name.
+    train : bool, default=False
+        Also weigh training rows by what errors of their class cost; the probabilities of the
+        weighted rows, p_k w_k made to sum to one, are turned back before the decision.
 
     Examples
     --------
@@ -162,7 +249,29 @@ class CostSensitive(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
 
 def fitted(clf: Any, cost: Any) -> CostSensitive:
-    """Return a fitted classifier as one that decides by cost; nothing is trained again."""
+    """Return a fitted classifier as one that decides by cost; nothing is trained again.
+
+    Parameters
+    ----------
+    clf : classifier
+        Fitted, with ``predict_proba``.
+    cost : array-like or {"zero_one", "absolute", "squared"}
+        C, as for :func:`cost_matrix`.
+
+    Returns
+    -------
+    CostSensitive
+        The classifier that decides by cost.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X, y)
+    >>> bool((fitted(clf, "zero_one").predict(X) == clf.predict(X)).all())
+    True
+    """
     require(clf, PredictsProbabilities, "A decision by cost")
     cost_matrix(cost, len(clf.classes_))
     other = CostSensitive(clf, cost)
@@ -180,8 +289,24 @@ TRIED = 20
 def decided(values: Array, by: Any = "margin") -> tuple[Array, Array]:
     """Return the class index and the confidence of every row from its class values.
 
-    ``by`` is "margin" (the lead of the largest value over the second), "probability" (the largest
-    value), or a cost: minus the expected cost of the cheapest class, which is then the decision.
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_classes)
+        Probabilities or scores of the classes.
+    by : {"margin", "probability"} or cost, default="margin"
+        What confidence is: the lead of the largest value over the second, the largest value, or for
+        a cost, minus the expected cost of the cheapest class, which is then the decision.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n_samples,)
+        The class indices and the confidences.
+
+    Examples
+    --------
+    >>> labels, confidence = decided(np.array([[0.25, 0.75], [1.0, 0.0]]))
+    >>> labels.tolist(), confidence.tolist()
+    ([1, 0], [0.5, 1.0])
     """
     if isinstance(by, str) and by == "margin":
         two = np.partition(values, -2, axis=1)[:, -2:]
@@ -217,12 +342,27 @@ class Abstaining:
 
     Parameters
     ----------
-    estimator : the classifier
-    by : what confidence is, see :func:`decided`
-    threshold : a row is answered where its confidence is larger
-    share : of the rows the threshold was fitted on, how many are answered
-    error : among those, how many are wrong
-    bound : what the error stays below with the chosen confidence; NaN without one
+    estimator : classifier
+        The fitted classifier.
+    by : {"margin", "probability"} or cost
+        What confidence is, see :func:`decided`.
+    threshold : float
+        A row is answered where its confidence is larger.
+    share : float
+        Share of the rows the threshold was fitted on that are answered.
+    error : float
+        Share of those that are wrong.
+    bound : float
+        What the error stays below with the chosen confidence; NaN without one.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X, y)
+    >>> Abstaining(clf, "probability", 2.0, 0.0, 0.0, np.nan).predict(X[:2], refused="?").tolist()
+    ['?', '?']
     """
 
     estimator: Any
@@ -258,16 +398,28 @@ def abstaining(
 
     Parameters
     ----------
-    clf : fitted; any classifier if ``X`` and ``y`` are given
-    error : largest share of wrong labels among answered rows
-    by : "margin", "probability" or a cost, see :func:`decided`
-    confidence : the error of new rows is at most ``error`` with this probability over the draw of
-        the rows the threshold is fitted on: 20 thresholds are tried, each with the upper limit of
-        Clopper & Pearson (1934) at (1 - confidence) / 20. None asks only that the share of errors
-        among these rows is at most ``error``; that of new rows is above it about as often as below
-    X, y : rows the classifier was not trained on. Without them the held-out rows of its own
-        calibration are used, for which the statement on new rows is approximate
-        (:mod:`outcode.conformal`)
+    clf : classifier
+        Fitted; any classifier if ``X`` and ``y`` are given.
+    error : float
+        Largest share of wrong labels among answered rows.
+    by : {"margin", "probability"} or cost, default="margin"
+        What confidence is, see :func:`decided`.
+    confidence : float or None, default=0.9
+        The error of new rows is at most ``error`` with this probability over the draw of the rows
+        the threshold is fitted on: 20 thresholds are tried, each with the upper limit of Clopper &
+        Pearson (1934) at (1 - confidence) / 20. None asks only that the share of errors among these
+        rows is at most ``error``; that of new rows is above it about as often as below.
+    X : array-like of shape (n_rows, n_features) or None, default=None
+        Rows the classifier was not trained on. Without them the held-out rows of its own
+        calibration are used, for which the statement on new rows is approximate (see
+        :mod:`outcode.conformal`).
+    y : array-like of shape (n_rows,) or None, default=None
+        Labels of these rows.
+
+    Returns
+    -------
+    Abstaining
+        The classifier with its threshold.
 
     Examples
     --------
@@ -314,6 +466,29 @@ def fit_threshold(
 
     The rows above the threshold T = sure_(m), an order statistic, are independent draws from the
     rows above T: their errors are binomial, whatever T is.
+
+    Parameters
+    ----------
+    sure : ndarray of shape (n,)
+        Confidence of each row.
+    wrong : ndarray of shape (n,)
+        Whether its label is wrong, bool.
+    error : float
+        Largest share of wrong labels among answered rows.
+    confidence : float or None
+        Probability that the error of new rows is at most ``error``; None asks it of these rows
+        alone.
+
+    Returns
+    -------
+    tuple of float
+        The threshold, the share answered, its error and the bound of that.
+
+    Examples
+    --------
+    >>> sure, wrong = np.array([0.9, 0.8, 0.7, 0.6]), np.array([False, False, False, True])
+    >>> fit_threshold(sure, wrong, 0.1, None)
+    (0.6, 0.75, 0.0, nan)
     """
     n = len(sure)
     tried = np.append(np.sort(sure)[_places(n, confidence)], -np.inf)
@@ -344,8 +519,16 @@ def _upper(errors: int, count: int, risk: float) -> float:
 class RiskCoverage:
     """Error among the answered rows against their share, one point per threshold.
 
-    ``coverage``, ``error`` and ``threshold`` (n_points,), coverage rising to 1. Rows of equal
-    confidence are answered together.
+    Rows of equal confidence are answered together.
+
+    Parameters
+    ----------
+    coverage : ndarray of shape (n_points,)
+        Share of rows answered, rising to 1.
+    error : ndarray of shape (n_points,)
+        Share of those that are wrong.
+    threshold : ndarray of shape (n_points,)
+        The lowest confidence that is answered.
     """
 
     coverage: Array
@@ -359,7 +542,34 @@ class RiskCoverage:
 
 
 def risk_coverage(clf: Any, X: Any, y: Any, by: Any = "margin") -> RiskCoverage:
-    """Return the curve of a fitted classifier on test rows."""
+    """Return the curve of a fitted classifier on test rows.
+
+    Parameters
+    ----------
+    clf : classifier
+        Fitted classifier.
+    X : array-like of shape (n_samples, n_features)
+        Test rows.
+    y : array-like of shape (n_samples,)
+        Their labels.
+    by : {"margin", "probability"} or cost, default="margin"
+        What confidence is, see :func:`decided`.
+
+    Returns
+    -------
+    RiskCoverage
+        The curve.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X[::2], y[::2])
+    >>> found = risk_coverage(clf, X[1::2], y[1::2])
+    >>> bool(found.area < found.error[-1])
+    True
+    """
     said, sure = decided(_class_values(clf, X, by), by)
     return curve(sure, said != class_indices(y, clf.classes_))
 
@@ -367,6 +577,20 @@ def risk_coverage(clf: Any, X: Any, y: Any, by: Any = "margin") -> RiskCoverage:
 def curve(sure: Array, wrong: Array) -> RiskCoverage:
     """Return the curve from the confidence of each row and whether it is wrong.
 
+    Parameters
+    ----------
+    sure : ndarray of shape (n,)
+        Confidence of each row.
+    wrong : ndarray of shape (n,)
+        Whether its label is wrong, bool.
+
+    Returns
+    -------
+    RiskCoverage
+        The curve.
+
+    Examples
+    --------
     >>> found = curve(np.array([0.9, 0.5, 0.7, 0.5]), np.array([False, True, False, True]))
     >>> found.coverage.tolist(), found.error.tolist()
     ([0.25, 0.5, 1.0], [0.0, 0.0, 0.5])

@@ -37,17 +37,28 @@ class Explanation:
 
     Parameters
     ----------
-    classes : (n_classes,) labels
-    code : (n_classes, n_dichotomies)
-    margins : (n_dichotomies,) of the row
-    terms : (n_classes, n_dichotomies) what each column adds to each score
-    scores : (n_classes,) the scores of the decoder, the sums of the terms
-    accuracy : (n_dichotomies,) of each column on its training rows; NaN if not known
-    held_out_accuracy : (n_dichotomies,) on held-out rows; NaN if there are none
-    flips : columns, a smallest set, whose flip changes the decision; empty if none does
-    flipped : the class predicted then, None if no flip changes the decision
-    support, pull : the most influential support rows and their influence, positive towards the
-        predicted class; empty for a machine without support rows
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    code : ndarray of shape (n_classes, n_dichotomies)
+        The code.
+    margins : ndarray of shape (n_dichotomies,)
+        Margins of the row.
+    terms : ndarray of shape (n_classes, n_dichotomies)
+        What each column adds to each score.
+    scores : ndarray of shape (n_classes,)
+        The scores of the decoder, the sums of the terms.
+    accuracy : ndarray of shape (n_dichotomies,)
+        Accuracy of each column on its training rows; NaN if not known.
+    held_out_accuracy : ndarray of shape (n_dichotomies,)
+        Accuracy of each column on held-out rows; NaN if there are none.
+    flips : ndarray of int
+        A smallest set of columns whose flip changes the decision; empty if none does.
+    flipped : label or None
+        The class predicted then, None if no flip changes the decision.
+    support : ndarray of int
+        The most influential support rows; empty for a machine without support rows.
+    pull : ndarray of float
+        Their influence, positive towards the predicted class.
     """
 
     classes: Array
@@ -145,7 +156,19 @@ class Explanation:
 
 
 def explain(clf: Any, x: Any) -> Explanation:
-    """Explain the prediction of one row, ``x`` of shape (n_features,) or (1, n_features).
+    """Explain the prediction of one row.
+
+    Parameters
+    ----------
+    clf : OutputCodeClassifier
+        Fitted, with a decoder whose scores are sums over columns.
+    x : array-like of shape (n_features,) or (1, n_features)
+        The row.
+
+    Returns
+    -------
+    Explanation
+        What each column adds, the flips that change the decision and the influential support rows.
 
     Examples
     --------
@@ -222,7 +245,25 @@ def _accuracies(rule: Any) -> tuple[Array, Array]:
 
 
 def column_accuracy(margins: Array, targets: Array) -> Array:
-    """Return the share of rows that each column gets right among those it uses; NaN for none."""
+    """Return the share of rows that each column gets right among those it uses; NaN for none.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (n_samples, n_dichotomies)
+        Margins of the machines.
+    targets : ndarray of shape (n_samples, n_dichotomies)
+        Entries -1, 0 and +1; a row is not used by a column where the entry is 0.
+
+    Returns
+    -------
+    ndarray of shape (n_dichotomies,)
+        The share of each column.
+
+    Examples
+    --------
+    >>> column_accuracy(np.array([[1.0, 2.0], [-1.0, 3.0]]), np.array([[1, -1], [1, 0]])).tolist()
+    [0.5, 0.0]
+    """
     wrong = results.wrong_columns(margins, targets)
     return np.asarray(1.0 - results.column_shares(wrong, targets)[0])
 
@@ -246,6 +287,26 @@ def gradients(clf: Any, X: Any) -> Array:
 
     Exact where the scores have a derivative: almost everywhere for the hinge loss and the
     Laplacian kernel.
+
+    Parameters
+    ----------
+    clf : OutputCodeClassifier
+        Fitted, with a decoder and a machine that have derivatives.
+    X : array-like of shape (n_samples, n_features)
+        Rows to take the derivatives at.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes, n_features)
+        The derivatives.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> gradients(OutputCodeClassifier("ovo", decoder="logistic").fit(X, y), X).shape
+    (150, 3, 4)
     """
     rule, rows = clf.rule_, clf.validated(X)
     require(rule.decoder, HasSlopes, "A gradient of the scores")
@@ -257,7 +318,25 @@ def gradients(clf: Any, X: Any) -> Array:
 def feature_influence(clf: Any, X: Any) -> Array:
     """Return the mean absolute derivative of each class score by each feature, over rows.
 
-    (n_classes, n_features), in score per unit of the feature: compare features on one scale.
+    Parameters
+    ----------
+    clf : OutputCodeClassifier
+        Fitted, with a decoder and a machine that have derivatives.
+    X : array-like of shape (n_samples, n_features)
+        Rows to take the mean over.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_features)
+        In score per unit of the feature: compare features on one scale.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> feature_influence(OutputCodeClassifier("ovo", decoder="logistic").fit(X, y), X).shape
+    (3, 4)
     """
     return np.asarray(np.abs(gradients(clf, X)).mean(axis=0))
 
@@ -267,6 +346,26 @@ def deciding_columns(clf: Any, X: Any) -> Array:
 
     Entry (q, r, s): of the rows predicted q with r second, the share in which turning column s
     around alone puts r ahead of q; NaN where there is no such row.
+
+    Parameters
+    ----------
+    clf : OutputCodeClassifier
+        Fitted, with a decoder whose scores are sums over columns.
+    X : array-like of shape (n_samples, n_features)
+        Rows to take the shares over.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes, n_dichotomies)
+        The shares.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> deciding_columns(OutputCodeClassifier("ovo", decoder="hamming").fit(X, y), X).shape
+    (3, 3, 3)
     """
     rule, rows = clf.rule_, clf.validated(X)
     require(rule.decoder, HasTerms, "An explanation")
