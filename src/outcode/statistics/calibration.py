@@ -17,9 +17,24 @@ DRAWS = 4000
 class Calibration:
     """Stated probabilities against shares right, over all rows.
 
-    ``gap`` is the mean gap over the bins, ``chance`` the gap that perfect probabilities show on
-    average on so many rows, ``allowed`` the gap they stay below with probability 1 - alpha / 2;
-    ``lean`` is ``stated - right``, ``lean_allowed`` the same limit for its size.
+    Parameters
+    ----------
+    rows : int
+        Number of rows.
+    stated : float
+        Mean stated probability.
+    right : float
+        Share of rows that are right.
+    gap : float
+        Mean gap over the bins.
+    chance : float
+        The gap that perfect probabilities show on average on so many rows.
+    allowed : float
+        The gap that perfect probabilities stay below with probability 1 - alpha / 2.
+    lean_allowed : float
+        The same limit for the size of the lean, ``stated - right``.
+    alpha : float
+        Significance level of the test.
     """
 
     rows: int
@@ -65,9 +80,23 @@ def calibration(
 
     Parameters
     ----------
-    count, confidence, accuracy : (n_bins,) as in :class:`outcode.metrics.Reliability`
-    repeats : how often each row was tested: repeated rows are no new evidence
-    alpha : probability of calling perfect probabilities wrong, at most
+    count : ndarray of shape (n_bins,)
+        Number of rows in each bin, as in :class:`outcode.metrics.Reliability`.
+    confidence : ndarray of shape (n_bins,)
+        Mean stated probability in each bin.
+    accuracy : ndarray of shape (n_bins,)
+        Share of rows that are right in each bin.
+    repeats : int, default=1
+        Number of times each row was tested. Repeated rows are no new evidence.
+    alpha : float, default=0.01
+        Largest probability of calling perfect probabilities wrong.
+    random_state : int, default=0
+        Seed of the draws.
+
+    Returns
+    -------
+    Calibration
+        The gaps seen and the gaps that chance allows.
 
     Examples
     --------

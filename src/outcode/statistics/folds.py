@@ -29,9 +29,32 @@ from outcode.statistics.table import Table, level, numbers, read
 class CorrectedTPair(Pair):
     """The corrected t test of one pair.
 
-    ``advantage`` is the mean over the folds; ``interval`` its confidence interval at 1 - alpha, not
-    corrected for the number of pairs; ``t`` has ``df`` degrees of freedom, and is infinite when
-    all folds show the same difference.
+    Parameters
+    ----------
+    first : str
+        Name of the first method.
+    second : str
+        Name of the second method.
+    advantage : float
+        Mean over the folds of how much the first method is better, in the units of the table.
+    leader : str or None
+        The method that is ahead in these data. None when they are level.
+    p_value : float
+        Two-sided p value.
+    p_holm : float, default=1.0
+        The p value corrected for all pairs of the call.
+    least_p : float, default=0.0
+        The smallest p value that this number of rows can give.
+    interval : tuple of float, default=None
+        Confidence interval of the advantage at 1 - alpha, not corrected for the number of pairs.
+    significant : bool, default=False
+        Whether ``p_holm`` is at most the significance level.
+    sentence : str, default=""
+        The result in plain words.
+    t : float
+        The t statistic. It is infinite when all folds show the same difference.
+    df : int
+        Degrees of freedom.
     """
 
     t: float
@@ -47,7 +70,21 @@ class CorrectedTPair(Pair):
 
 @dataclass(frozen=True)
 class CorrectedT:
-    """Corrected t tests of all pairs asked for; ``left_out`` are folds with a missing cell."""
+    """Corrected t tests of all pairs asked for.
+
+    Parameters
+    ----------
+    pairs : tuple of CorrectedTPair
+        The test of each pair.
+    alpha : float
+        Significance level of the tests.
+    test_train_ratio : float
+        Ratio of test rows to training rows.
+    left_out : tuple of int
+        Indices of the folds with a missing cell.
+    sentence : str
+        The result in plain words.
+    """
 
     pairs: tuple[CorrectedTPair, ...]
     alpha: float
@@ -58,7 +95,23 @@ class CorrectedT:
 
 @dataclass(frozen=True, kw_only=True)
 class WinTieLossPair:
-    """On how many data sets the first method is better, not significantly different, and worse."""
+    """On how many data sets the first method is better, not significantly different, and worse.
+
+    Parameters
+    ----------
+    first : str
+        Name of the first method.
+    second : str
+        Name of the second method.
+    wins : int
+        Number of data sets on which the first method is better.
+    ties : int
+        Number of data sets on which they are not significantly different.
+    losses : int
+        Number of data sets on which the first method is worse.
+    sentence : str
+        The result in plain words.
+    """
 
     first: str
     second: str
@@ -72,8 +125,18 @@ class WinTieLossPair:
 class WinTieLoss:
     """Counts of all pairs asked for.
 
-    ``left_out`` are the data sets with fewer than two complete folds; ``folds_left_out`` counts
-    the folds with a missing cell in the others.
+    Parameters
+    ----------
+    pairs : tuple of WinTieLossPair
+        The counts of each pair.
+    alpha : float
+        Significance level of the tests.
+    left_out : tuple of int
+        Indices of the data sets with fewer than two complete folds.
+    folds_left_out : int
+        Number of folds with a missing cell in the other data sets.
+    sentence : str
+        The result in plain words.
     """
 
     pairs: tuple[WinTieLossPair, ...]
@@ -104,10 +167,24 @@ def corrected_t(
 
     Parameters
     ----------
-    errors : (n_folds, n_methods), NaN where a cell is missing: that fold is left out
-    names : (n_methods,)
-    test_train_ratio : n_2 / n_1; for (repeated) K-fold cross-validation 1 / (K - 1)
-    control : the method to compare with all others; None compares all pairs
+    errors : array-like of shape (n_folds, n_methods)
+        One error for each fold and method. A fold with a missing cell (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    test_train_ratio : float
+        Ratio n_2 / n_1 of test rows to training rows. For (repeated) K-fold cross-validation it is
+        1 / (K - 1).
+    control : str, default=None
+        The method to compare with all others. None compares all pairs.
+    alpha : float, default=0.05
+        The probability allowed for one or more false claims among the pairs.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+
+    Returns
+    -------
+    CorrectedT
+        The test of each pair and a summary.
 
     References
     ----------
@@ -146,8 +223,24 @@ def bayesian_corrected_t(
 
     Parameters
     ----------
-    errors, names, test_train_ratio, control : as in :func:`corrected_t`
-    rope : differences up to this, in the table's units, are practically none
+    errors : array-like of shape (n_folds, n_methods)
+        One error for each fold and method. A fold with a missing cell (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    test_train_ratio : float
+        Ratio n_2 / n_1 of test rows to training rows. For (repeated) K-fold cross-validation it is
+        1 / (K - 1).
+    control : str, default=None
+        The method to compare with all others. None compares all pairs.
+    rope : float, default=0.01
+        Differences up to this, in the units of the table, count as practically equal.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+
+    Returns
+    -------
+    BayesianPairs
+        The posterior probabilities of each pair and a summary.
 
     References
     ----------
@@ -194,6 +287,22 @@ def mean_interval(
     with J - 1 degrees of freedom ([NB03]); None with fewer than two folds, and when all folds
     show the same value: s = 0 says nothing.
 
+    Parameters
+    ----------
+    values : array-like of shape (n_folds,)
+        One value for each fold.
+    test_train_ratio : float
+        Ratio n_2 / n_1 of test rows to training rows.
+    confidence : float, default=0.95
+        Confidence level of the interval.
+
+    Returns
+    -------
+    tuple of float or None
+        Lower and upper end of the interval.
+
+    Examples
+    --------
     >>> mean_interval([0.1, 0.1], 0.25) is None
     True
     """
@@ -223,11 +332,24 @@ def win_tie_loss(
 
     Parameters
     ----------
-    folds : for every data set (n_folds, n_methods), NaN where a cell is missing: that fold is left
-        out, and a data set with fewer than two complete folds
-    names : (n_methods,)
-    control : the method to compare with all others; None compares all pairs
-    test_train_ratio : n_2 / n_1, the same for all data sets
+    folds : sequence of array-like of shape (n_folds, n_methods)
+        One table of errors for each data set. A fold with a missing cell (NaN) is left out, and so
+        is a data set with fewer than two complete folds.
+    names : sequence of str
+        Names of the methods, one for each column.
+    control : str, default=None
+        The method to compare with all others. None compares all pairs.
+    alpha : float, default=0.05
+        Significance level of each test.
+    test_train_ratio : float, default=0.0
+        Ratio n_2 / n_1 of test rows to training rows, the same for all data sets.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+
+    Returns
+    -------
+    WinTieLoss
+        The counts of each pair and a summary.
 
     Examples
     --------

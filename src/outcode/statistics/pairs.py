@@ -18,11 +18,28 @@ from outcode.statistics.table import Table
 class Pair:
     """Two methods compared.
 
-    ``advantage`` says by how much the first is better (negative: worse), in the table's units;
-    ``leader`` which is ahead in these data (None when they are level); ``p_value`` is two-sided,
-    ``p_holm`` the same corrected for all pairs of the call; ``significant`` says that ``p_holm``
-    is at or below the level asked for; ``least_p`` is the smallest p value that so many rows can
-    give; ``interval`` is the advantage's, where the test has one.
+    Parameters
+    ----------
+    first : str
+        Name of the first method.
+    second : str
+        Name of the second method.
+    advantage : float
+        How much the first method is better (negative: worse), in the units of the table.
+    leader : str or None
+        The method that is ahead in these data. None when they are level.
+    p_value : float
+        Two-sided p value.
+    p_holm : float, default=1.0
+        The p value corrected for all pairs of the call.
+    least_p : float, default=0.0
+        The smallest p value that this number of rows can give.
+    interval : tuple of float, default=None
+        Confidence interval of the advantage, where the test has one.
+    significant : bool, default=False
+        Whether ``p_holm`` is at most the significance level.
+    sentence : str, default=""
+        The result in plain words.
     """
 
     first: str
@@ -61,9 +78,24 @@ SURE = 0.95
 class BayesianPair:
     """Posterior probabilities of one pair: they sum to 1.
 
-    ``p_first`` and ``p_second`` say that the first or the second is better by more than ``rope``,
-    ``p_rope`` that neither is; ``theta`` (3,) are the posterior means of the same three regions'
-    shares, where the test has them.
+    Parameters
+    ----------
+    first : str
+        Name of the first method.
+    second : str
+        Name of the second method.
+    p_first : float
+        Probability that the first method is better by more than ``rope``.
+    p_rope : float
+        Probability that neither is better by more than ``rope``.
+    p_second : float
+        Probability that the second method is better by more than ``rope``.
+    rope : float
+        Largest difference that counts as practically equal.
+    scope : str
+        The rows that the result is based on, in words.
+    theta : ndarray of shape (3,), default=None
+        Posterior means of the shares of the same three regions, where the test has them.
     """
 
     first: str
@@ -118,7 +150,19 @@ class BayesianPair:
 
 @dataclass(frozen=True)
 class BayesianPairs:
-    """Posterior probabilities of all pairs asked for; ``left_out`` are rows with a missing cell."""
+    """Posterior probabilities of all pairs asked for.
+
+    Parameters
+    ----------
+    pairs : tuple of BayesianPair
+        The probabilities of each pair.
+    rope : float
+        Largest difference that counts as practically equal.
+    left_out : tuple of int
+        Indices of the rows with a missing cell.
+    sentence : str
+        The result in plain words.
+    """
 
     pairs: tuple[BayesianPair, ...]
     rope: float
@@ -130,10 +174,19 @@ class BayesianPairs:
 class Comparison:
     """A test as a report runs it.
 
-    ``unit`` says what a row of its table is: "folds", "data sets" or "test rows". ``role`` says
-    what ``test(table, names, ...)`` returns beside a ``sentence``: "pairs" of p values, of which
-    the first test of a unit decides; "practical" pairs of posterior probabilities; or nothing more
-    ("overall"). It needs ``least`` rows.
+    Parameters
+    ----------
+    label : str
+        Name of the test.
+    unit : {"folds", "data sets", "test rows"}
+        What a row of its table is.
+    role : {"pairs", "practical", "overall"}
+        What the test returns beside a ``sentence``: "pairs" of p values, of which the first test of
+        a unit decides; "practical" pairs of posterior probabilities; or nothing more ("overall").
+    test : callable
+        Function called as ``test(table, names, ...)``.
+    least : int, default=2
+        Smallest number of rows that the test needs.
     """
 
     label: str
@@ -158,7 +211,13 @@ def holm(p_values: Any) -> Array:
 
     Parameters
     ----------
-    p_values : (n_tests,)
+    p_values : array-like of shape (n_tests,)
+        The p values before correction.
+
+    Returns
+    -------
+    ndarray of shape (n_tests,)
+        The corrected p values, in the same order.
 
     Examples
     --------

@@ -23,7 +23,18 @@ EQUAL = 1e-9
 class AverageRanks:
     """Ranks of methods on data sets, 1 the best, equal ones sharing theirs.
 
-    ``ranks`` (n_datasets, n_methods), without the data sets ``left_out``; ``average`` (n_methods,).
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the methods.
+    ranks : ndarray of shape (n_datasets, n_methods)
+        Ranks on each data set, without those left out.
+    average : ndarray of shape (n_methods,)
+        Average rank of each method.
+    left_out : tuple of int
+        Indices of the data sets with a missing cell.
+    sentence : str
+        The result in plain words.
     """
 
     names: tuple[str, ...]
@@ -37,8 +48,24 @@ class AverageRanks:
 class Friedman:
     """Friedman's chi2 with its p value, and Iman and Davenport's F with ``p_value``.
 
-    F has ``df`` = (n_methods - 1, (n_methods - 1)(n_datasets - 1)) degrees of freedom. It is
-    infinite when all data sets rank the methods alike; ``p_value`` is then exact.
+    Parameters
+    ----------
+    chi2 : float
+        Friedman's statistic.
+    chi2_p_value : float
+        The p value of ``chi2``.
+    F : float
+        Iman and Davenport's statistic. It is infinite when all data sets rank the methods alike.
+    p_value : float
+        The p value of ``F``. It is exact when ``F`` is infinite.
+    df : tuple of int
+        Degrees of freedom of ``F``: (n_methods - 1, (n_methods - 1)(n_datasets - 1)).
+    significant : bool
+        Whether ``p_value`` is at most the significance level.
+    ranks : AverageRanks
+        The ranks that the test is based on.
+    sentence : str
+        The result in plain words.
     """
 
     chi2: float
@@ -55,9 +82,22 @@ class Friedman:
 class Nemenyi:
     """Which average ranks differ by the critical difference or more.
 
-    ``q`` is the critical value (Studentized range / sqrt 2); ``p_values`` (n_methods, n_methods),
-    corrected for all pairs; ``significant`` the same shape; ``groups`` the largest sets of two or
-    more methods, best first, of which no two differ significantly.
+    Parameters
+    ----------
+    critical_difference : float
+        Smallest significant difference of two average ranks.
+    q : float
+        The critical value (Studentized range / sqrt 2).
+    p_values : ndarray of shape (n_methods, n_methods)
+        The p value of each pair, corrected for all pairs.
+    significant : ndarray of shape (n_methods, n_methods)
+        Whether each pair differs significantly.
+    groups : tuple of tuple of str
+        The largest sets of two or more methods, best first, of which no two differ significantly.
+    ranks : AverageRanks
+        The ranks that the test is based on.
+    sentence : str
+        The result in plain words.
     """
 
     critical_difference: float
@@ -76,9 +116,17 @@ def average_ranks(
 
     Parameters
     ----------
-    errors : (n_datasets, n_methods), NaN where a cell is missing: that data set is left out
-    names : (n_methods,)
-    lower_is_better : False for accuracies
+    errors : array-like of shape (n_datasets, n_methods)
+        One error for each data set and method. A data set with a missing cell (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+
+    Returns
+    -------
+    AverageRanks
+        The ranks, their averages and a summary.
 
     References
     ----------
@@ -112,8 +160,21 @@ def friedman(
 
     Parameters
     ----------
-    errors : (n_datasets, n_methods), NaN where a cell is missing: that data set is left out
-    names : (n_methods,)
+    errors : array-like of shape (n_datasets, n_methods)
+        One error for each data set and method. A data set with a missing cell (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    alpha : float, default=0.05
+        Significance level of the test.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+    tie_correction : bool, default=True
+        Whether ``chi2`` is corrected for ties.
+
+    Returns
+    -------
+    Friedman
+        Both statistics, their p values and a summary.
 
     References
     ----------
@@ -155,8 +216,19 @@ def nemenyi(
 
     Parameters
     ----------
-    errors : (n_datasets, n_methods), NaN where a cell is missing: that data set is left out
-    names : (n_methods,)
+    errors : array-like of shape (n_datasets, n_methods)
+        One error for each data set and method. A data set with a missing cell (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    alpha : float, default=0.05
+        The probability allowed for one or more false claims among the pairs.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+
+    Returns
+    -------
+    Nemenyi
+        The critical difference, the groups of methods and a summary.
 
     References
     ----------
@@ -189,6 +261,18 @@ def nemenyi(
 def mean_ranks(losses: Array) -> Array:
     """Return the average rank of each column, lower is better, values equal to 12 digits tied.
 
+    Parameters
+    ----------
+    losses : ndarray of shape (n_datasets, n_methods)
+        The values to rank.
+
+    Returns
+    -------
+    ndarray of shape (n_methods,)
+        The average ranks, 1 the best.
+
+    Examples
+    --------
     >>> mean_ranks(np.array([[0.1, 0.2, 0.2]])).tolist()
     [1.0, 2.5, 2.5]
     """

@@ -21,10 +21,36 @@ FEW = 25
 class McNemarPair(Pair):
     """McNemar's test of one pair.
 
-    ``only_first`` and ``only_second`` count the rows that only that method gets wrong; ``chi2`` is
-    the statistic with the continuity correction; ``exact`` says that ``p_value`` is binomial
-    instead. ``advantage`` is the second's error rate less the first's; ``interval`` its normal 95%
-    interval, not corrected for the number of pairs.
+    Parameters
+    ----------
+    first : str
+        Name of the first method.
+    second : str
+        Name of the second method.
+    advantage : float
+        The error rate of the second method less that of the first.
+    leader : str or None
+        The method that is ahead in these data. None when they are level.
+    p_value : float
+        Two-sided p value.
+    p_holm : float, default=1.0
+        The p value corrected for all pairs of the call.
+    least_p : float, default=0.0
+        The smallest p value that this number of rows can give.
+    interval : tuple of float, default=None
+        Normal 95% interval of the advantage, not corrected for the number of pairs.
+    significant : bool, default=False
+        Whether ``p_holm`` is at most the significance level.
+    sentence : str, default=""
+        The result in plain words.
+    only_first : int
+        Number of rows that only the first method gets wrong.
+    only_second : int
+        Number of rows that only the second method gets wrong.
+    chi2 : float
+        The statistic with the continuity correction.
+    exact : bool
+        Whether ``p_value`` is binomial instead.
     """
 
     only_first: int
@@ -43,7 +69,19 @@ class McNemarPair(Pair):
 
 @dataclass(frozen=True)
 class McNemar:
-    """McNemar's tests of all pairs asked for; ``left_out`` are rows with a missing answer."""
+    """McNemar's tests of all pairs asked for.
+
+    Parameters
+    ----------
+    pairs : tuple of McNemarPair
+        The test of each pair.
+    alpha : float
+        Significance level of the tests.
+    left_out : tuple of int
+        Indices of the rows with a missing answer.
+    sentence : str
+        The result in plain words.
+    """
 
     pairs: tuple[McNemarPair, ...]
     alpha: float
@@ -66,10 +104,20 @@ def mcnemar(
 
     Parameters
     ----------
-    wrong : (n_rows, n_methods) bool, True where that method's answer for that row is wrong; NaN
-        where it has none: the row is left out
-    names : (n_methods,)
-    control : the method to compare with all others; None compares all pairs
+    wrong : array-like of bool of shape (n_rows, n_methods)
+        True where the answer of that method for that row is wrong. A row with a missing answer
+        (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    control : str, default=None
+        The method to compare with all others. None compares all pairs.
+    alpha : float, default=0.05
+        The probability allowed for one or more false claims among the pairs.
+
+    Returns
+    -------
+    McNemar
+        The test of each pair and a summary.
 
     References
     ----------
@@ -93,6 +141,24 @@ only B: 9; error rates differ by 0.08).
 def beats_rate(wrong: int, n: int, rate: float, alpha: float = 0.01) -> bool:
     """Return whether so few wrong rows of n show an error below a rate, by the binomial test.
 
+    Parameters
+    ----------
+    wrong : int
+        Number of rows predicted wrong.
+    n : int
+        Number of rows.
+    rate : float
+        The error rate to compare with.
+    alpha : float, default=0.01
+        Significance level of the test.
+
+    Returns
+    -------
+    bool
+        Whether the error is significantly below the rate.
+
+    Examples
+    --------
     >>> beats_rate(30, 100, 0.5), beats_rate(45, 100, 0.5)
     (True, False)
     """

@@ -38,10 +38,41 @@ PRIOR = 0.5
 class WilcoxonPair(Pair):
     """Wilcoxon's test of one pair.
 
-    ``R_plus`` and ``R_minus`` are the rank sums of the data sets on which the first and the second
-    method is better, those without a difference split; ``z`` the standardised ``R_plus``;
-    ``wins``, ``ties``, ``losses`` the first method's counts. ``advantage`` is the
-    Hodges-Lehmann estimate: the median of all averages of two data sets' differences.
+    Parameters
+    ----------
+    first : str
+        Name of the first method.
+    second : str
+        Name of the second method.
+    advantage : float
+        The Hodges-Lehmann estimate: the median of all averages of two data sets' differences.
+    leader : str or None
+        The method that is ahead in these data. None when they are level.
+    p_value : float
+        Two-sided p value.
+    p_holm : float, default=1.0
+        The p value corrected for all pairs of the call.
+    least_p : float, default=0.0
+        The smallest p value that this number of rows can give.
+    interval : tuple of float, default=None
+        Confidence interval of the advantage, where the test has one.
+    significant : bool, default=False
+        Whether ``p_holm`` is at most the significance level.
+    sentence : str, default=""
+        The result in plain words.
+    R_plus : float
+        Rank sum of the data sets on which the first method is better, those without a difference
+        split.
+    R_minus : float
+        Rank sum of the data sets on which the second method is better.
+    z : float
+        The standardised ``R_plus``.
+    wins : int
+        Number of data sets on which the first method is better.
+    ties : int
+        Number of data sets without a difference.
+    losses : int
+        Number of data sets on which the first method is worse.
     """
 
     R_plus: float
@@ -61,7 +92,19 @@ class WilcoxonPair(Pair):
 
 @dataclass(frozen=True)
 class Wilcoxon:
-    """Wilcoxon's tests of all pairs asked for."""
+    """Wilcoxon's tests of all pairs asked for.
+
+    Parameters
+    ----------
+    pairs : tuple of WilcoxonPair
+        The test of each pair.
+    alpha : float
+        Significance level of the tests.
+    left_out : tuple of int
+        Indices of the data sets with a missing cell.
+    sentence : str
+        The result in plain words.
+    """
 
     pairs: tuple[WilcoxonPair, ...]
     alpha: float
@@ -90,10 +133,21 @@ def wilcoxon(
 
     Parameters
     ----------
-    errors : (n_datasets, n_methods), NaN where a cell is missing: that data set is left out
-    names : (n_methods,)
-    control : the method to compare with all others; None compares all pairs
-    alpha : the probability allowed for one or more false claims among the pairs
+    errors : array-like of shape (n_datasets, n_methods)
+        One error for each data set and method. A data set with a missing cell (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    control : str, default=None
+        The method to compare with all others. None compares all pairs.
+    alpha : float, default=0.05
+        The probability allowed for one or more false claims among the pairs.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+
+    Returns
+    -------
+    Wilcoxon
+        The test of each pair and a summary.
 
     References
     ----------
@@ -135,11 +189,23 @@ def bayesian_signed_rank(
 
     Parameters
     ----------
-    errors : (n_datasets, n_methods), NaN where a cell is missing: that data set is left out
-    names : (n_methods,)
-    control : the method to compare with all others; None compares all pairs
-    rope : differences up to this, in the table's units, are practically none
-    random_state : int, RandomState or None; all pairs share the draws
+    errors : array-like of shape (n_datasets, n_methods)
+        One error for each data set and method. A data set with a missing cell (NaN) is left out.
+    names : sequence of str
+        Names of the methods, one for each column.
+    control : str, default=None
+        The method to compare with all others. None compares all pairs.
+    rope : float, default=0.01
+        Differences up to this, in the units of the table, count as practically equal.
+    lower_is_better : bool, default=True
+        Whether lower values are better. Use False for accuracies.
+    random_state : int, RandomState or None, default=0
+        Seed of the draws. All pairs share the draws.
+
+    Returns
+    -------
+    BayesianPairs
+        The posterior probabilities of each pair and a summary.
 
     References
     ----------

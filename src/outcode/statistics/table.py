@@ -71,6 +71,28 @@ def complete(values: Array, names: Sequence[str]) -> tuple[Array, list[str], lis
 
     The method that misses most rows is left out until at least half of the rows (and two of them)
     are complete.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_methods)
+        The table, NaN where a cell is missing.
+    names : sequence of str
+        Names of the methods.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_complete_rows, n_kept)
+        The complete rows of the kept methods.
+    kept : list of str
+        Names of the kept methods.
+    others : list of str
+        Names of the methods left out.
+
+    Examples
+    --------
+    >>> values = np.array([[0.1, 0.2, np.nan], [0.3, 0.4, np.nan]])
+    >>> complete(values, ["A", "B", "C"])[1:]
+    (['A', 'B'], ['C'])
     """
     kept = list(range(len(names)))
     while kept:
