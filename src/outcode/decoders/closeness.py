@@ -16,6 +16,10 @@ from outcode.saved import KernelKind
 from outcode.training import Training
 
 
+#: Larger margins count as this much: their powers must not overflow.
+LARGEST = 1e50
+
+
 class Closeness(Decoder):
     """Score a class by K(f(x), m_r), the closeness of the margins and its codeword.
 
@@ -70,8 +74,11 @@ class Closeness(Decoder):
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         words = self.kernel_.prepare(self.code_.astype(np.float64))
+        given = floats(margins)
+        if not symbolic(given):
+            given = np.clip(given, -LARGEST, LARGEST)
         with single_blas():
-            values = self.kernel_.values(self.kernel_.prepare(floats(margins)), words)
+            values = self.kernel_.values(self.kernel_.prepare(given), words)
         return values if symbolic(values) else np.array(values)
 
 
