@@ -15,7 +15,6 @@ from outcode.parallel import single_blas
 from outcode.saved import KernelKind
 from outcode.training import Training
 
-
 #: Larger margins count as this much: their powers must not overflow.
 LARGEST = 1e50
 
