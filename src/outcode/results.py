@@ -193,9 +193,18 @@ def opposed(column: Array, names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Path:
-    """A criterion along ``gamma``, rising: ``bound`` (n_gammas,), and the test ``error`` if known.
+    """A criterion along gamma.
 
-    ``name`` says of what.
+    Parameters
+    ----------
+    name : str
+        What the criterion is of.
+    gamma : ndarray of shape (n_gammas,)
+        Values of gamma, increasing.
+    bound : ndarray of shape (n_gammas,)
+        Values of the criterion.
+    error : ndarray of shape (n_gammas,), default=None
+        Test errors, if known.
     """
 
     name: str

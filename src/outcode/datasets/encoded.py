@@ -45,18 +45,29 @@ def date_parts(days: Array) -> dict[str, Array]:
 class EncodedColumn:
     """How one column becomes numbers: plain values only, so that it can be written to a file.
 
-    Attributes
+    Parameters
     ----------
     name : str
-    kind : "numeric", "nominal", "date" or "text"
-    fill : the training rows' median (a date in days), or most frequent value, for a missing cell
-    indicator : whether a column of 0 and 1 marks the cells that are missing
-    values : of a nominal column, the values with a column of 0 and 1 of their own; of a date, the
-        parts that vary (year, month, ...)
-    shift, scale : a number x becomes (x - shift) / scale, one pair for each number
-    knots : where a heavy-tailed number is bent, see :mod:`outcode.datasets.scales`
-    topics : how many numbers the words of a text, or the letters of a name, become
-    marks : decimal and thousands mark of the numbers in the file it was fitted on
+        Name of the column.
+    kind : {"numeric", "nominal", "date", "text"}
+        Kind of the column.
+    fill : float or str, default=0.0
+        The training rows' median (a date in days), or most frequent value, for a missing cell.
+    indicator : bool, default=False
+        Whether a column of 0 and 1 marks the cells that are missing.
+    values : tuple of str, default=()
+        Of a nominal column, the values with a column of 0 and 1 of their own. Of a date, the parts
+        that vary (year, month, ...).
+    shift : tuple of float, default=()
+        A number x becomes (x - shift) / scale, one pair for each number.
+    scale : tuple of float, default=()
+        The divisor that belongs to each shift.
+    knots : tuple of float, default=()
+        Where a heavy-tailed number is bent, see :mod:`outcode.datasets.scales`.
+    topics : int, default=0
+        How many numbers the words of a text, or the letters of a name, become.
+    marks : str, default=""
+        Decimal and thousands mark of the numbers in the file it was fitted on.
     """
 
     name: str

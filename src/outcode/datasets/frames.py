@@ -14,7 +14,23 @@ from outcode.datasets.table import DataError, Table, distinct, from_numbers
 
 
 def as_table(X: Any) -> Table:
-    """Return a Table, a pandas or polars frame, a sparse matrix or a 2-D array as a table."""
+    """Return a Table, a pandas or polars frame, a sparse matrix or a 2-D array as a table.
+
+    Parameters
+    ----------
+    X : Table, data frame, sparse matrix or array-like of shape (n_rows, n_columns)
+        The rows.
+
+    Returns
+    -------
+    Table
+        The same rows, with names and kinds of columns.
+
+    Examples
+    --------
+    >>> as_table([[1.0, 2.0], [3.0, 4.0]]).names
+    ('x0', 'x1')
+    """
     if isinstance(X, Table):
         return X
     if hasattr(X, "columns"):

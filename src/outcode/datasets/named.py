@@ -34,8 +34,14 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
     Parameters
     ----------
     name : str
-        Of a set of OpenML also with its version, as in "credit-g:1".
-    data_dir : folder with a ``datasets.json``; by default that of ``OUTCODE_DATA``, if set
+        Name of the data set. One of OpenML may have its version added, as in "credit-g:1".
+    data_dir : str or path-like, default=None
+        Folder with a ``datasets.json``. None is the folder of ``OUTCODE_DATA``, if set.
+
+    Returns
+    -------
+    Dataset
+        The table and the class of each row.
 
     Examples
     --------
@@ -52,7 +58,23 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
 
 
 def names(data_dir: str | os.PathLike[str] | None = None) -> list[str]:
-    """Return the names that can be loaded without a network."""
+    """Return the names that can be loaded without a network.
+
+    Parameters
+    ----------
+    data_dir : str or path-like, default=None
+        Folder with a ``datasets.json``. None is the folder of ``OUTCODE_DATA``, if set.
+
+    Returns
+    -------
+    list of str
+        The names, sorted.
+
+    Examples
+    --------
+    >>> "iris" in names()
+    True
+    """
     folder = _folder(data_dir)
     return sorted({*BUNDLED, *(_listed(folder) if folder is not None else ())})
 

@@ -57,6 +57,16 @@ def read(
     ------
     DataError
         With file, row, column, the reason and what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "plants.csv")
+    ...     _ = path.write_text("height,colour,class\\n1.5,red,a\\n2.5,blue,b\\n3.5,red,a\\n")
+    ...     data = read(path)
+    >>> data.table.names, data.y.tolist()
+    (('height', 'colour'), ['a', 'b', 'a'])
     """
     name, found, chosen = _found(path, limits, options)
     data = labelled(name, found, target, chosen, limits)
@@ -80,7 +90,30 @@ def read_unlabelled(
     limits: Limits = Limits(),  # noqa: B008  # frozen
     **options: Any,
 ) -> Table:
-    """Read rows to predict. Cells of text stay text: a fitted encoder knows their kinds."""
+    """Read rows to predict.
+
+    Cells of text stay text: a fitted encoder knows their kinds.
+
+    Parameters
+    ----------
+    path : str, path-like or binary file
+        The file to read.
+    limits : Limits
+        What the file may hold once unpacked.
+    **options : dict
+        Options of :class:`~outcode.datasets.readers.Options`, as in :func:`read`.
+
+    Returns
+    -------
+    Table
+        The rows.
+
+    Examples
+    --------
+    >>> import io
+    >>> read_unlabelled(io.BytesIO(b"height,colour\\n1.5,red\\n2.5,blue\\n")).names
+    ('height', 'colour')
+    """
     from outcode.datasets.kinds import as_text
 
     name, found, _ = _found(path, limits, options)

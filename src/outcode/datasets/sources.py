@@ -32,9 +32,22 @@ TABLES = frozenset([".csv", ".tsv", ".tab", ".json", ".jsonl", ".xlsx", ".parque
 class Limits:
     """What a file may hold, after decompression; beyond it reading stops with an error.
 
-    ``cells`` counts rows times columns, or the numbers of a sparse file; ``sparse_columns`` is the
-    number of features of a LIBSVM file. A packed file may unpack to 64 MiB, or to ``ratio`` times
-    its size.
+    Parameters
+    ----------
+    bytes : int, default=2147483648
+        Largest size in bytes.
+    rows : int, default=5000000
+        Largest number of rows.
+    columns : int, default=20000
+        Largest number of columns.
+    classes : int, default=1000
+        Largest number of classes.
+    cells : int, default=200000000
+        Largest number of rows times columns, or of the numbers of a sparse file.
+    sparse_columns : int, default=1000000
+        Largest number of features of a LIBSVM file.
+    ratio : int, default=64
+        A packed file may unpack to 64 MiB, or to this many times its size.
     """
 
     bytes: int = 2 * 2**30

@@ -18,12 +18,32 @@ from outcode._checks import Array, lookup
 
 
 class DataError(ValueError):
-    """A fault of a user's data: which file, row and column, why, and what to do."""
+    """A fault of a user's data: which file, row and column, why, and what to do.
+
+    Examples
+    --------
+    >>> from outcode.datasets import load
+    >>> try:
+    ...     load("iris", data_dir="nowhere")
+    ... except DataError as error:
+    ...     print(error)
+    nowhere holds no datasets.json: it is not a data folder.
+    """
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a user should know about the data; ``docs/data.md`` explains the codes."""
+    """Something a user should know about the data; ``docs/data.md`` explains the codes.
+
+    Parameters
+    ----------
+    code : str
+        Code of the finding.
+    message : str
+        The finding in plain words.
+    columns : tuple of str, default=()
+        Names of the columns it is about.
+    """
 
     code: str
     message: str
@@ -39,9 +59,22 @@ class Table:
 
     A "numeric" column is float64, NaN where a cell is missing; a "date" column is datetime64[s];
     "nominal" (categories) and "text" columns are object arrays of str, None where a cell is
-    missing. A sparse table has no ``columns`` but ``sparse``, an (n_rows, n_columns) CSR matrix of
-    numbers, none of them missing. ``source`` is named in errors; ``marks`` has the decimal and
-    thousands marks of columns that were read from text.
+    missing.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    kinds : tuple of str
+        Kind of each column: "numeric", "date", "nominal" or "text".
+    columns : tuple of ndarray, default=()
+        The columns. A sparse table has none.
+    sparse : sparse matrix of shape (n_rows, n_columns), default=None
+        CSR matrix of the numbers of a sparse table, none of them missing.
+    source : str, default=""
+        Where the table came from; errors name it.
+    marks : mapping of str to str
+        Decimal and thousands marks of the columns that were read from text.
 
     Examples
     --------
@@ -162,17 +195,26 @@ def prefix(source: str) -> str:
 class Dataset:
     """A table and the class of each row.
 
-    Attributes
+    Parameters
     ----------
     name : str
-    table : Table, or a 2-D array of numbers
-    y : (n_rows,) array of str
-    split : (n_rows,) array of "train" and "test" where the original files define it, else None
-    source : where it came from, for people
-    hash : sha256 of the table and the labels, whatever the file's name and compression
-    findings : what a user should know about the data
-    about : plain sentences on what was inferred
-    rest : further rows, in blocks, beside a table that is a sample of them; None without any
+        Name of the data set.
+    table : Table or ndarray of shape (n_rows, n_columns)
+        The features.
+    y : ndarray of str of shape (n_rows,)
+        The class of each row.
+    split : ndarray of shape (n_rows,), default=None
+        "train" or "test" for each row where the original files define it.
+    source : str, default=""
+        Where the data set came from, in words.
+    hash : str, default=""
+        The sha256 of the table and the labels, whatever the file's name and compression.
+    findings : tuple of Finding, default=()
+        What a user should know about the data.
+    about : tuple of str, default=()
+        Plain sentences on what was inferred.
+    rest : object, default=None
+        Further rows, in blocks, beside a table that is a sample of them.
 
     Examples
     --------

@@ -56,6 +56,16 @@ def _mostly_different(column: Any) -> bool:
 def as_labels(column: Array) -> Array:
     """Return a column as names of classes: whole numbers with a point lose it.
 
+    Parameters
+    ----------
+    column : ndarray of shape (n_rows,)
+        The cells of the column, None where one is missing.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        The names of the classes, None where a cell is missing.
+
     Examples
     --------
     >>> as_labels(np.array(["1.0", None, "2"], dtype=object)).tolist()
@@ -112,6 +122,26 @@ def sampled(data: Dataset, n_rows: int, seed: int = 0) -> Dataset:
 
     A class keeps two rows at least, so that there may be more. Of a data set that is itself a
     sample of files, the test rows all stay.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data set to sample from.
+    n_rows : int
+        Number of rows to keep.
+    seed : int, default=0
+        Seed of the sample.
+
+    Returns
+    -------
+    Dataset
+        The sample, or the data set itself if it is no larger.
+
+    Examples
+    --------
+    >>> from outcode.datasets import load
+    >>> sampled(load("iris"), 30).table.n_rows
+    30
     """
     if n_rows >= len(data.y):
         return data

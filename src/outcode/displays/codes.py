@@ -42,8 +42,10 @@ class CodeDisplay(Display):
 
     Parameters
     ----------
-    code : (n_classes, n_dichotomies) of +1, -1 and 0
-    names : (n_classes,) of the classes
+    code : ndarray of shape (n_classes, n_dichotomies)
+        The code matrix, of +1, -1 and 0.
+    names : tuple of str
+        Names of the classes.
 
     Examples
     --------
@@ -126,10 +128,19 @@ class ColumnDisplay(Display):
 
     Parameters
     ----------
-    error : (n_dichotomies,) share of the rows a column uses that its machine puts on the wrong
-        side; a margin of 0 is wrong
-    positives : (n_dichotomies,) share of these rows that belong on the side +1
-    sides : (n_dichotomies,) which classes each column opposes, "" where that is not known
+    error : ndarray of shape (n_dichotomies,)
+        Share of the rows a column uses that its machine puts on the wrong side; a margin of 0 is
+        wrong.
+    positives : ndarray of shape (n_dichotomies,)
+        Share of these rows that belong on the side +1.
+    sides : tuple of str
+        Which classes each column opposes, "" where that is not known.
+
+    Examples
+    --------
+    >>> ColumnDisplay(np.array([0.1]), np.array([0.5]), ("a | b",)).frame()
+       error  accuracy  positives  guess  sides
+    0    0.1       0.9        0.5    0.5  a | b
     """
 
     error: Array
@@ -190,7 +201,7 @@ class ColumnDisplay(Display):
 
 @dataclass
 class BitErrorDisplay(Display):
-    """How many columns err together on a row. [LZCX16] section 5, Fig. 3
+    """How many columns err together on a row ([LZCX16] section 5, Fig. 3).
 
     A code whose rows are d apart corrects floor((d - 1) / 2) wrong columns in Hamming decoding;
     with zeros it may be fewer, as columns say something of classes they do not use. What matters is
@@ -198,9 +209,17 @@ class BitErrorDisplay(Display):
 
     Parameters
     ----------
-    count : (most + 1,) number of rows with 0, 1, 2, ... wrong columns
-    accuracy : (n_dichotomies,) of each column on the rows it uses (Fig. 2), None if not known
-    corrected : how many wrong columns the code corrects, None if not known
+    count : ndarray of shape (most + 1,)
+        Number of rows with 0, 1, 2, ... wrong columns.
+    accuracy : ndarray of shape (n_dichotomies,), default=None
+        Accuracy of each column on the rows it uses (Fig. 2). None if not known.
+    corrected : int, default=None
+        Number of wrong columns that the code corrects. None if not known.
+
+    Examples
+    --------
+    >>> BitErrorDisplay(np.array([90, 8, 2]), corrected=1).frame()["share"].tolist()
+    [0.9, 0.08, 0.02]
     """
 
     count: Array

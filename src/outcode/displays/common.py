@@ -22,6 +22,14 @@ class Display:
     """A picture and its numbers: ``frame()`` is the table, ``plot()`` draws it.
 
     A subclass defines ``frame`` and ``_draw``, and the ``size`` of its figure in inches.
+
+    Examples
+    --------
+    >>> class Counts(Display):
+    ...     def frame(self):
+    ...         return pandas().DataFrame({"rows": [3, 4]})
+    >>> Counts().frame()["rows"].tolist()
+    [3, 4]
     """
 
     ax_: Any

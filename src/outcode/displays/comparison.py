@@ -38,7 +38,8 @@ class CriticalDifferenceDisplay(Display):
 
     Parameters
     ----------
-    nemenyi : :class:`outcode.statistics.Nemenyi`
+    nemenyi : outcode.statistics.Nemenyi
+        The average ranks and their critical difference.
 
     References
     ----------
@@ -140,11 +141,20 @@ class CriticalDifferenceDisplay(Display):
 
 @dataclass
 class BoundPathDisplay(Display):
-    """The leave-one-out bound against gamma, and the gamma chosen. [PPF04]
+    """The leave-one-out bound against gamma, and the gamma chosen ([PPF04]).
 
     Parameters
     ----------
-    paths : a curve per value of C, or per fold of a study
+    paths : tuple of Path
+        A curve per value of C, or per fold of a study.
+
+    Examples
+    --------
+    >>> path = Path("C = 1", np.array([0.1, 1.0]), np.array([0.3, 0.2]))
+    >>> BoundPathDisplay((path,)).frame()
+        path  gamma  bound
+    0  C = 1    0.1    0.3
+    1  C = 1    1.0    0.2
     """
 
     paths: tuple[Path, ...]

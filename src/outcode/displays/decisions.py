@@ -16,7 +16,8 @@ class RiskCoverageDisplay(Display):
 
     Parameters
     ----------
-    curve : :class:`outcode.decisions.RiskCoverage`
+    curve : outcode.decisions.RiskCoverage
+        Coverage, error and threshold of each point.
 
     Examples
     --------

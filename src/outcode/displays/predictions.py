@@ -43,8 +43,10 @@ class ConfusionDisplay(Display):
 
     Parameters
     ----------
-    count : (n_classes, n_classes)
-    names : (n_classes,)
+    count : ndarray of shape (n_classes, n_classes)
+        Number of rows of each true class (row) and predicted class (column).
+    names : tuple of str
+        Names of the classes.
 
     Examples
     --------
@@ -143,7 +145,15 @@ class ReliabilityDisplay(Display):
 
     Parameters
     ----------
-    reliability : the bins, :class:`outcode.metrics.Reliability`
+    reliability : outcode.metrics.Reliability
+        The bins, with their counts, mean probabilities and accuracies.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.9, 0.1], [0.4, 0.6]])
+    >>> found = metrics.reliability(np.array([0, 1]), proba, bins=2)
+    >>> ReliabilityDisplay(found).frame()["rows"].tolist()
+    [0, 2]
     """
 
     reliability: metrics.Reliability

@@ -18,9 +18,12 @@ class RelationDisplay(Display):
 
     Parameters
     ----------
-    matrix : (n_dichotomies, n_dichotomies)
-    kind : "relation" (M of [LZCX16] Eq. 15) or "correlation": the cosine of the angle between w_l
-        and w_m, from W'W = A'KA with A the dual coefficients (Fig. 1, there for a linear kernel)
+    matrix : ndarray of shape (n_dichotomies, n_dichotomies)
+        One value for each pair of columns.
+    kind : {"relation", "correlation"}
+        What the values are. "relation" is M of [LZCX16] Eq. 15; "correlation" is the cosine of the
+        angle between w_l and w_m, from W'W = A'KA with A the dual coefficients (Fig. 1, there for a
+        linear kernel).
 
     Examples
     --------
