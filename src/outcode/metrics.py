@@ -18,30 +18,122 @@ from outcode.words import number, percent
 
 
 def error(labels: Array, predicted: Array) -> float:
-    """Return the share of rows predicted wrong."""
+    """Return the share of rows predicted wrong.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    predicted : ndarray of shape (n_samples,)
+        Indices of the predicted classes.
+
+    Returns
+    -------
+    float
+        The error rate.
+
+    Examples
+    --------
+    >>> error(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]))
+    0.25
+    """
     return float(np.mean(labels != predicted))
 
 
 def confusion(labels: Array, predicted: Array, n_classes: int) -> Array:
-    """Return the (n_classes, n_classes) counts: rows are true classes, columns predicted ones."""
+    """Return the counts of true and predicted classes.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    predicted : ndarray of shape (n_samples,)
+        Indices of the predicted classes.
+    n_classes : int
+        Number of classes.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_classes)
+        The counts: rows are true classes, columns predicted ones.
+
+    Examples
+    --------
+    >>> confusion(np.array([0, 1, 1]), np.array([0, 1, 0]), 2).tolist()
+    [[1, 0], [1, 1]]
+    """
     cells = np.bincount(labels * n_classes + predicted, minlength=n_classes**2)
     return cells.reshape(n_classes, n_classes)
 
 
 def balanced_error(labels: Array, predicted: Array) -> float:
-    """Return one minus the mean recall over the classes that have rows."""
+    """Return one minus the mean recall over the classes that have rows.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    predicted : ndarray of shape (n_samples,)
+        Indices of the predicted classes.
+
+    Returns
+    -------
+    float
+        The balanced error rate.
+
+    Examples
+    --------
+    >>> balanced_error(np.array([0, 1, 1]), np.array([0, 1, 0]))
+    0.25
+    """
     present = np.unique(labels)
     return float(np.mean([np.mean(predicted[labels == q] != q) for q in present]))
 
 
 def log_loss(labels: Array, proba: Array) -> float:
-    """Return the mean of -log p(true class), probabilities held above 1e-15."""
+    """Return the mean of -log p(true class), probabilities held above 1e-15.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    proba : ndarray of shape (n_samples, n_classes)
+        Predicted probabilities of the classes.
+
+    Returns
+    -------
+    float
+        The mean logarithmic loss.
+
+    Examples
+    --------
+    >>> round(log_loss(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]])), 4)
+    0.1643
+    """
     chosen = proba[np.arange(len(labels)), labels]
     return float(-np.mean(np.log(np.maximum(chosen, 1e-15))))
 
 
 def brier(labels: Array, proba: Array) -> float:
-    """Return the mean squared distance of the probabilities from the true class's unit vector."""
+    """Return the mean squared distance of the probabilities from the true class's unit vector.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    proba : ndarray of shape (n_samples, n_classes)
+        Predicted probabilities of the classes.
+
+    Returns
+    -------
+    float
+        The Brier score, between 0 and 2.
+
+    Examples
+    --------
+    >>> round(brier(np.array([0, 1]), np.array([[0.9, 0.1], [0.2, 0.8]])), 4)
+    0.05
+    """
     truth = labels[:, None] == np.arange(proba.shape[1])
     return float(np.mean(np.sum((proba - truth) ** 2, axis=1)))
 
@@ -50,8 +142,14 @@ def brier(labels: Array, proba: Array) -> float:
 class Reliability:
     """Rows by the probability of their predicted class, in equal bins of (0, 1].
 
-    ``count`` rows, their mean ``confidence`` and their ``accuracy``, all (n_bins,); NaN where a bin
-    is empty.
+    Parameters
+    ----------
+    count : ndarray of shape (n_bins,)
+        Number of rows in each bin.
+    confidence : ndarray of shape (n_bins,)
+        Mean probability in each bin, NaN where it is empty.
+    accuracy : ndarray of shape (n_bins,)
+        Share of rows that are right in each bin, NaN where it is empty.
     """
 
     count: Array
@@ -79,7 +177,28 @@ class Reliability:
 
 
 def reliability(labels: Array, proba: Array, bins: int = 15) -> Reliability:
-    """Return the reliability diagram of the predicted class."""
+    """Return the reliability diagram of the predicted class.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    proba : ndarray of shape (n_samples, n_classes)
+        Predicted probabilities of the classes.
+    bins : int, default=15
+        Number of bins.
+
+    Returns
+    -------
+    Reliability
+        The bins.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> reliability(np.array([0, 1, 1]), proba, bins=2).count.tolist()
+    [0, 3]
+    """
     confidence, right = proba.max(axis=1), proba.argmax(axis=1) == labels
     number = np.minimum((confidence * bins).astype(int), bins - 1)
     count = np.bincount(number, minlength=bins)
@@ -89,7 +208,26 @@ def reliability(labels: Array, proba: Array, bins: int = 15) -> Reliability:
 
 
 def calibration_error(labels: Array, proba: Array) -> float:
-    """Return the mean gap between stated probability and share right, over 15 bins."""
+    """Return the mean gap between stated probability and share right, over 15 bins.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    proba : ndarray of shape (n_samples, n_classes)
+        Predicted probabilities of the classes.
+
+    Returns
+    -------
+    float
+        The expected calibration error.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> round(calibration_error(np.array([0, 1, 1]), proba), 4)
+    0.3
+    """
     return reliability(labels, proba).calibration_error
 
 
@@ -97,10 +235,25 @@ def calibration_error(labels: Array, proba: Array) -> float:
 class Metric:
     """One number that a cell of a study has.
 
-    ``key`` names it in records; ``label`` and ``meaning`` are for people; ``kind`` (percent,
-    number, seconds, count, bytes) says how it is written. ``function(labels, predicted)``, or
-    ``function(labels, proba)`` where ``needs_proba``, measures it; a cost that the study measures
-    itself has none. ``brief`` metrics are on the terminal's leaderboard too.
+    Parameters
+    ----------
+    key : str
+        Name of the metric in records.
+    label : str
+        Name of the metric in tables.
+    kind : {"percent", "number", "seconds", "count", "bytes"}
+        How the metric is written.
+    meaning : str
+        What the metric is, in words.
+    function : callable, default=None
+        Called as ``function(labels, predicted)``, or ``function(labels, proba)`` where
+        ``needs_proba``. A cost that the study measures itself has none.
+    needs_proba : bool, default=False
+        Whether the metric needs probabilities.
+    lower_is_better : bool, default=True
+        Whether lower values are better.
+    brief : bool, default=False
+        Whether the metric is on the terminal's leaderboard too.
     """
 
     key: str
@@ -134,7 +287,27 @@ class Metric:
 
 
 def measured(labels: Array, predicted: Array, proba: Array | None) -> dict[str, float]:
-    """Return the value of every metric that predictions, and probabilities if any, have."""
+    """Return the value of every metric that predictions, and probabilities if any, have.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Indices of the true classes.
+    predicted : ndarray of shape (n_samples,)
+        Indices of the predicted classes.
+    proba : ndarray of shape (n_samples, n_classes) or None
+        Predicted probabilities of the classes, if any.
+
+    Returns
+    -------
+    dict of str to float
+        The values by the keys of the metrics.
+
+    Examples
+    --------
+    >>> sorted(measured(np.array([0, 1]), np.array([0, 1]), None))
+    ['balanced_error', 'error']
+    """
     return {
         m.key: m.function(labels, proba if m.needs_proba else predicted)  # type: ignore[arg-type]
         for m in MEASURES.values()
@@ -191,7 +364,19 @@ MEASURES: dict[str, Metric] = {}
 
 
 def enter(*metrics: Metric) -> None:
-    """Enter metrics into the tables."""
+    """Enter metrics into the tables.
+
+    Parameters
+    ----------
+    *metrics : Metric
+        The metrics to add.
+
+    Examples
+    --------
+    >>> enter(METRICS["error"])
+    >>> METRICS["error"].label
+    'error'
+    """
     METRICS.update({metric.key: metric for metric in metrics})
     MEASURES.update({metric.key: metric for metric in metrics if metric.function is not None})
 

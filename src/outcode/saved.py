@@ -28,7 +28,17 @@ MOST_COLUMNS = 2**26
 
 
 class ModelError(ValueError):
-    """A model cannot be written to a file, or a file holds no model this version can read."""
+    """A model cannot be written to a file, or a file holds no model this version can read.
+
+    Examples
+    --------
+    >>> from outcode import load
+    >>> try:
+    ...     load("no-such-file.oc")
+    ... except ModelError as error:
+    ...     print("no-such-file.oc" in str(error))
+    True
+    """
 
 
 class Kind(Protocol):

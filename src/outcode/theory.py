@@ -35,10 +35,23 @@ HALVINGS = 40
 class Bounds:
     """Margins and bounds of one machine.
 
-    ``pair_margins`` (n_classes, n_classes) gamma_rs, infinite on the diagonal and 0 where a row of
-    the pair is on the wrong side; ``inverse_margins`` D = sum_{r<s} 1 / gamma_rs^2 and
-    ``norm_bound`` k |M|^2 >= D, M scaled so that the smallest lead is 1 (Eq. 58); ``radius`` R;
-    ``ddag`` Theorem 4, ``matrix`` Corollary 2, ``classes`` (n_classes,) Corollary 3.
+    Parameters
+    ----------
+    pair_margins : ndarray of shape (n_classes, n_classes)
+        Margins gamma_rs, infinite on the diagonal and 0 where a row of the pair is on the wrong
+        side.
+    inverse_margins : float
+        The sum D = sum_{r<s} 1 / gamma_rs^2.
+    norm_bound : float
+        The bound k |M|^2 >= D, M scaled so that the smallest lead is 1 (Eq. 58).
+    radius : float
+        Radius R of a ball that holds all rows.
+    ddag : float
+        Bound of Theorem 4.
+    matrix : float
+        Bound of Corollary 2.
+    classes : ndarray of shape (n_classes,)
+        Bounds of Corollary 3.
     """
 
     pair_margins: Array
@@ -53,17 +66,26 @@ class Bounds:
 def bounds(
     clf: Any, K: Any = None, *, delta: float = 0.05, radius: float | str = "origin"
 ) -> Bounds:
-    """Return the bounds of a fitted SPOC. [CS02] Theorem 4, Corollaries 2 and 3
+    """Return the bounds of a fitted SPOC ([CS02] Theorem 4, Corollaries 2 and 3).
 
     Parameters
     ----------
-    clf : fitted :class:`outcode.SPOC`
-    K : (n_samples, n_samples) kernel values of the training rows, the 1 of ``bias="kernel"``
-        included; not needed when ``radius`` is a number
-    delta : the bounds may fail with this probability
-    radius : R, of a ball that holds all rows: "origin" (about 0, max sqrt(K_ii)), "ball" (the
-        smallest enclosing ball) or a number. They are of the training rows, as a stand-in for the
-        unknown support of the distribution
+    clf : SPOC
+        Fitted classifier.
+    K : array-like of shape (n_samples, n_samples), default=None
+        Kernel values of the training rows, the 1 of ``bias="kernel"`` included. Not needed when
+        ``radius`` is a number.
+    delta : float, default=0.05
+        Probability with which the bounds may fail.
+    radius : {"origin", "ball"} or float, default="origin"
+        R, of a ball that holds all rows: "origin" (about 0, max sqrt(K_ii)), "ball" (the smallest
+        enclosing ball) or a number. They are of the training rows, as a stand-in for the unknown
+        support of the distribution.
+
+    Returns
+    -------
+    Bounds
+        The margins of the pairs of classes and the bounds.
 
     Examples
     --------
@@ -99,11 +121,33 @@ def bounds(
 
 
 def ddag_bound(D: float, radius: float, m: int, nodes: int, delta: float) -> float:
-    """Return 130 R^2 / m (D log(4em) log(4m) + log(2 (2m)^nodes / delta)). [CS02] Theorem 4
+    """Return the bound of a decision graph ([CS02] Theorem 4).
+
+        130 R^2 / m (D log(4em) log(4m) + log(2 (2m)^nodes / delta))
 
     Corollary 2 is this with D = k |M|^2, Corollary 3 with D = k |M_r|^2 + |M|^2 and k - 1 nodes.
     Logarithms are natural; (2m)^nodes is never formed.
 
+    Parameters
+    ----------
+    D : float
+        Sum of 1 / margin^2 over the nodes.
+    radius : float
+        Radius R of a ball that holds all rows.
+    m : int
+        Number of training rows.
+    nodes : int
+        Number of nodes of the graph.
+    delta : float
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    float
+        The bound on the error.
+
+    Examples
+    --------
     >>> round(ddag_bound(2.0, 1.0, 1000, 3, 0.05), 1)
     23.5
     """
@@ -116,17 +160,29 @@ def ddag_bound(D: float, radius: float, m: int, nodes: int, delta: float) -> flo
 
 
 def pair_margins(scores: Array, labels: Array, inner: Array) -> Array:
-    """Return gamma_rs = min |w_rs.x| / |w_rs| over the rows of classes r and s. [CS02] Section 7
+    """Return the margin of each pair of classes ([CS02] Section 7).
+
+    It is gamma_rs = min |w_rs.x| / |w_rs| over the rows of classes r and s.
 
     Parameters
     ----------
-    scores : (n_samples, n_classes) M_r.x_i
-    labels : (n_samples,) class indices
-    inner : (n_classes, n_classes) M_r.M_s
+    scores : ndarray of shape (n_samples, n_classes)
+        Scores M_r.x_i.
+    labels : ndarray of shape (n_samples,)
+        Class indices.
+    inner : ndarray of shape (n_classes, n_classes)
+        Inner products M_r.M_s.
 
     Returns
     -------
-    (n_classes, n_classes), symmetric; 0 where a row is on the wrong side, infinite on the diagonal
+    ndarray of shape (n_classes, n_classes)
+        The margins, symmetric; 0 where a row is on the wrong side, infinite on the diagonal.
+
+    Examples
+    --------
+    >>> found = pair_margins(np.eye(2), np.array([0, 1]), np.eye(2))
+    >>> float(found[0, 1].round(3)), float(found[0, 0])
+    (0.707, inf)
     """
     k = len(inner)
     lead = np.full((k, k), np.inf)
@@ -149,6 +205,20 @@ def enclosing_radius(K: Array, *, tol: float = 1e-6) -> float:
     from the centre, from the nearest of those that have some. Stopping: R^2 is known within the
     factor 1 + tol; the largest distance bounds it from above.
 
+    Parameters
+    ----------
+    K : ndarray of shape (n_samples, n_samples)
+        Kernel values of the rows.
+    tol : float, default=1e-6
+        Relative tolerance of R^2.
+
+    Returns
+    -------
+    float
+        The radius R.
+
+    Examples
+    --------
     >>> round(enclosing_radius(np.array([[4.0, -4.0], [-4.0, 4.0]])), 6)
     2.0
     """
@@ -178,9 +248,20 @@ def enclosing_radius(K: Array, *, tol: float = 1e-6) -> float:
 class MarginBound:
     """The bound of a single binary problem and its parts.
 
-    ``bound`` = n_classes (``margin_error`` + ``slack``); ``margin`` gamma; ``margin_error`` the
-    share of drawn copies with y w.phi(z) / |w| < gamma; ``slack`` the root of Q; ``radius`` R, the
-    largest K(z, z) the kernel family allows; ``n_kernels`` n.
+    Parameters
+    ----------
+    bound : float
+        The bound n_classes (``margin_error`` + ``slack``).
+    margin : float
+        The margin gamma.
+    margin_error : float
+        Share of drawn copies with y w.phi(z) / |w| < gamma.
+    slack : float
+        The root of Q.
+    radius : float
+        Largest K(z, z) that the kernel family allows, R.
+    n_kernels : int
+        Number of kernels, n.
     """
 
     bound: float
@@ -199,7 +280,7 @@ def sbc_bound(
     diagonal: float | None = None,
     random_state: Any = None,
 ) -> MarginBound:
-    """Return the risk bound of a fitted SingleBinaryClassifier. [EPY08] Lemma 4.1
+    """Return the risk bound of a fitted SingleBinaryClassifier ([EPY08] Lemma 4.1).
 
     With probability at least 1 - delta the multiclass error is at most  c l_gamma + c sqrt(Q):
     l_gamma is the share of small margins among m copies, one drawn for each row, and Q is that of
@@ -217,12 +298,22 @@ def sbc_bound(
 
     Parameters
     ----------
-    clf : fitted :class:`outcode.SingleBinaryClassifier`, not with ``extension="ecoc"``, whose
-        copies are not one per class. Every row counts once, whatever its weight
-    margin : gamma, or None
-    delta : the bound may fail with this probability
-    diagonal : largest K_x(x, x) there can be; None is 1, for the kernels "rbf" and "laplacian"
-    random_state : seed of the copies drawn
+    clf : SingleBinaryClassifier
+        Fitted classifier, not with ``extension="ecoc"``, whose copies are not one per class. Every
+        row counts once, whatever its weight.
+    margin : float, default=None
+        The margin gamma. None takes the best of several.
+    delta : float, default=0.05
+        Probability with which the bound may fail.
+    diagonal : float, default=None
+        Largest K_x(x, x) there can be. None is 1, for the kernels "rbf" and "laplacian".
+    random_state : int, RandomState or None, default=None
+        Seed of the copies drawn.
+
+    Returns
+    -------
+    MarginBound
+        The bound and its parts.
 
     Examples
     --------
@@ -257,9 +348,16 @@ def sbc_bound(
 class PacBayesBound:
     """The PAC-Bayes bound of a single binary problem and its parts.
 
-    ``bound`` on the error of the machine itself, twice that of ``gibbs``, the bound on the error of
-    a machine drawn around it; ``drawn_error`` bounds the training error of drawn machines;
-    ``length`` mu, how far from 0 they are drawn.
+    Parameters
+    ----------
+    bound : float
+        Bound on the error of the machine itself, twice ``gibbs``.
+    gibbs : float
+        Bound on the error of a machine drawn around it.
+    drawn_error : float
+        Bound on the training error of drawn machines.
+    length : float
+        How far from 0 they are drawn, mu.
     """
 
     bound: float
@@ -289,9 +387,15 @@ def pac_bayes_bound(clf: Any, *, delta: float = 0.05) -> PacBayesBound:
 
     Parameters
     ----------
-    clf : fitted :class:`outcode.SingleBinaryClassifier` with a single class kernel. Every row
-        counts once, whatever its weight
-    delta : the bound may fail with this probability
+    clf : SingleBinaryClassifier
+        Fitted classifier with a single class kernel. Every row counts once, whatever its weight.
+    delta : float, default=0.05
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    PacBayesBound
+        The bound and its parts.
 
     Examples
     --------
@@ -335,6 +439,20 @@ def pair_leads(clf: Any) -> Array:
 def kl_inverse(error: float, room: float) -> float:
     """Return the largest q with kl(error | q) <= room, the divergence of two Bernoulli variables.
 
+    Parameters
+    ----------
+    error : float
+        Error rate seen.
+    room : float
+        Largest divergence allowed.
+
+    Returns
+    -------
+    float
+        The largest error rate q.
+
+    Examples
+    --------
     >>> round(kl_inverse(0.0, 0.1), 6), round(1 - float(np.exp(-0.1)), 6)
     (0.095163, 0.095163)
     """
@@ -356,12 +474,32 @@ def normalised_margins(clf: Any) -> Array:
 
 
 def learned_kernel_slack(m: int, radius: float, n: int, margin: float, delta: float) -> float:
-    """Return sqrt(Q), what a machine with a learned kernel pays for its freedom. [EPY08] Lemma 4.1
+    """Return sqrt(Q), the cost of learning the kernel ([EPY08] Lemma 4.1).
 
     Q = 8/m (2 + 256 R/gamma^2 log(gamma e m / (8 sqrt R)) log(128 m R / gamma^2) - log delta
     + n log(128 e m^3 R / (gamma^2 n))), for m rows, n basis kernels and K(z, z) <= R. Infinite
     where gamma e m <= 8 sqrt R: the formula needs its logarithms positive.
 
+    Parameters
+    ----------
+    m : int
+        Number of training rows.
+    radius : float
+        Largest K(z, z), R.
+    n : int
+        Number of basis kernels.
+    margin : float
+        The margin gamma.
+    delta : float
+        Probability with which the bound may fail.
+
+    Returns
+    -------
+    float
+        The root of Q.
+
+    Examples
+    --------
     >>> round(learned_kernel_slack(10_000_000, 1.0, 1, 1.0, 0.05), 3)
     0.254
     """
@@ -377,7 +515,7 @@ def learned_kernel_slack(m: int, radius: float, n: int, margin: float, delta: fl
 
 
 def consistency_margin(proba: Array) -> float:
-    """Return min_x max_r P(r | x) - 1/2; the SBC loss is consistent if it is > 0. [EPY08] Lemma 4.2
+    """Return min_x max_r P(r | x) - 1/2, positive if the SBC loss is consistent ([EPY08] Lemma 4.2).
 
     The expected loss at x is sum_r (1 - P(r|x)) (1 + f_r)_+ + P(r|x) (1 - f_r)_+ (Eq. B.2), least
     at f_r = 1 where P(r|x) > 1/2 and at -1 where it is smaller. If no class has more than half,
@@ -389,7 +527,13 @@ def consistency_margin(proba: Array) -> float:
 
     Parameters
     ----------
-    proba : (n_samples, n_classes) probabilities of the classes at some rows
+    proba : array-like of shape (n_samples, n_classes)
+        Probabilities of the classes at some rows.
+
+    Returns
+    -------
+    float
+        The smallest lead of the most probable class over 1/2.
 
     Examples
     --------
@@ -429,7 +573,7 @@ def _diagonal(kernel: Any, diagonal: float | None) -> float:
 
 
 def margin_stability(code: Any, C: Any = 1.0, kappa: Any = 1.0) -> Array:
-    """Return how far leaving a row out can move its multiclass margins. [PPF04] section IV-B
+    """Return how far leaving a row out can move its multiclass margins ([PPF04] section IV-B).
 
     Of a row of class y against class q, with K(x, x) <= kappa (the 1 of ``bias="kernel"`` included)
     and alpha <= C, by Theorem 4.1 the linear margin (m_y - m_q).f falls by at most
@@ -442,12 +586,17 @@ def margin_stability(code: Any, C: Any = 1.0, kappa: Any = 1.0) -> Array:
 
     Parameters
     ----------
-    code : (n_classes, n_dichotomies) of +1, -1 and 0
-    C, kappa : numbers, or one for each column
+    code : array-like of shape (n_classes, n_dichotomies)
+        Code matrix of +1, -1 and 0.
+    C : float or array-like of shape (n_dichotomies,), default=1.0
+        Upper bound of alpha, one for all columns or one for each.
+    kappa : float or array-like of shape (n_dichotomies,), default=1.0
+        Upper bound of K(x, x), one for all columns or one for each.
 
     Returns
     -------
-    (n_classes, n_classes): row y, column q; 0 on the diagonal
+    ndarray of shape (n_classes, n_classes)
+        The largest fall of the margin of class y (row) against class q (column); 0 on the diagonal.
 
     Examples
     --------

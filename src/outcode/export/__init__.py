@@ -29,8 +29,15 @@ def to_onnx(clf: Any, X: Any = None) -> Any:
 
     Parameters
     ----------
-    clf : fitted classifier, search, or pipeline of encoders and one of these
-    X : rows to compare on, as ``predict`` takes them; else rows like the support rows
+    clf : estimator
+        Fitted classifier, search, or pipeline of encoders and one of these.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to compare on, as ``predict`` takes them. None takes rows like the support rows.
+
+    Returns
+    -------
+    onnx.ModelProto
+        The model.
 
     Examples
     --------
@@ -49,6 +56,18 @@ def to_python(clf: Any, X: Any = None) -> str:
 
     Its formulas are computed and compared with the model first. It has ``predict``, ``scores`` and,
     where the decoder has them, ``predict_proba``.
+
+    Parameters
+    ----------
+    clf : estimator
+        Fitted classifier, search, or pipeline of encoders and one of these.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to compare on, as ``predict`` takes them. None takes rows like the support rows.
+
+    Returns
+    -------
+    str
+        The source of the file.
 
     Examples
     --------
@@ -69,6 +88,18 @@ def to_c(clf: Any, X: Any = None) -> str:
 
     Its formulas are computed and compared with the model first; nothing is compiled.
 
+    Parameters
+    ----------
+    clf : estimator
+        Fitted classifier, search, or pipeline of encoders and one of these.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to compare on, as ``predict`` takes them. None takes rows like the support rows.
+
+    Returns
+    -------
+    str
+        The text of the header.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -84,7 +115,33 @@ def to_c(clf: Any, X: Any = None) -> str:
 def to_file(clf: Any, path: str | os.PathLike[str], X: Any = None) -> tuple[Description, Check]:
     """Write a fitted model to a .onnx, .py or .h file; it appears whole or not at all.
 
-    Returns what the file takes and gives, and how it compares with the model.
+    Parameters
+    ----------
+    clf : estimator
+        Fitted classifier, search, or pipeline of encoders and one of these.
+    path : str or path-like
+        The file to write. The end of its name is the format.
+    X : array-like of shape (n_samples, n_features), default=None
+        Rows to compare on, as ``predict`` takes them. None takes rows like the support rows.
+
+    Returns
+    -------
+    description : Description
+        What the file takes and gives.
+    check : Check
+        How it compares with the model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from outcode import OutputCodeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     description, check = to_file(clf, folder + "/iris.py", X)
+    >>> len(description.columns), check.rows
+    (4, 150)
     """
     target = Path(path)
     write = lookup(FORMATS, target.suffix.lower(), "kind of export")

@@ -27,9 +27,15 @@ Run = Callable[[Array], dict[str, Array]]
 class Check:
     """How an export compares with its model.
 
-    ``rows`` were compared; ``difference`` is the largest of a probability (NaN without them), and
-    ``unsettled`` counts rows with another label whose two best classes differ by less than the
-    float32 numbers of the model can tell.
+    Parameters
+    ----------
+    rows : int
+        Number of rows compared.
+    difference : float
+        Largest difference of a probability, NaN without them.
+    unsettled : int
+        Number of rows with another label whose two best classes differ by less than the float32
+        numbers of the model can tell.
     """
 
     rows: int

@@ -28,14 +28,22 @@ class Description:
 
     Parameters
     ----------
-    columns : what a row of the input holds
-    classes : (n_classes,) labels
-    scores : (n_classes,) larger is better
-    label : the place of the class predicted
-    proba : (n_classes,) probabilities, None where the decoder has none
-    rows : rows as ``predict`` takes them -> the (n_samples, n_columns) input of the formulas
-    encoded : why the input are encoded features and not the columns of the table; "" if not so
-    exact : whether the model itself computes in float64
+    columns : tuple of Column
+        What a row of the input holds.
+    classes : ndarray of shape (n_classes,)
+        Labels of the classes.
+    scores : Symbol
+        Scores of the classes, of shape (n_classes,); larger is better.
+    label : Symbol
+        Index of the predicted class.
+    proba : Symbol or None
+        Probabilities, of shape (n_classes,). None where the decoder has none.
+    rows : callable
+        Turns rows as ``predict`` takes them into the (n_samples, n_columns) input of the formulas.
+    encoded : str, default=""
+        Why the input is the encoded features and not the columns of the table; "" if it is not.
+    exact : bool, default=True
+        Whether the model itself computes in float64.
     """
 
     columns: tuple[Column, ...]
@@ -84,6 +92,16 @@ def describe(model: Any) -> Description:
     """Return the formulas of a fitted classifier, search or pipeline.
 
     A model that is no formula raises a ValueError that says which part of it, and why.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted classifier, search, or pipeline of encoders and one of these.
+
+    Returns
+    -------
+    Description
+        The input, the classes and the formulas.
 
     Examples
     --------
