@@ -60,8 +60,18 @@ def detail(record: Record, name: str) -> Any:
 class Standing:
     """A method on the leaderboard.
 
-    ``values`` has every metric's mean (of times: the median) over the finished cells, None where
-    none has it; ``unfinished`` counts the other cells by status, ``reasons`` by status and reason.
+    Parameters
+    ----------
+    method : str
+        Name of the method.
+    values : mapping of str to float or None
+        Mean of every metric (of times: the median) over the finished cells, None where none has it.
+    finished : int, default=0
+        Number of finished cells.
+    unfinished : mapping of str to int
+        Number of the other cells by status.
+    reasons : mapping of str to int
+        Number of the other cells by status and reason.
     """
 
     method: str

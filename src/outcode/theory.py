@@ -426,7 +426,28 @@ def pac_bayes_bound(clf: Any, *, delta: float = 0.05) -> PacBayesBound:
 
 
 def pair_leads(clf: Any) -> Array:
-    """Return w.(phi_y - phi_r) / (|w| |phi_y - phi_r|), (n_samples, n_classes); inf for y."""
+    """Return the normalised lead of the true class over every other, infinite for itself.
+
+        w.(phi_y - phi_r) / (|w| |phi_y - phi_r|)
+
+    Parameters
+    ----------
+    clf : SingleBinaryClassifier
+        Fitted classifier with a single class kernel.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The leads on the training rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from outcode import SingleBinaryClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> pair_leads(SingleBinaryClassifier("identity").fit(X, y)).shape
+    (150, 3)
+    """
     f, labels, K = clf.training_margins_ - clf.bias_, clf.labels_, clf.class_kernel_
     length = np.sqrt(max(float((clf.dual_coef_ * f).sum()), 1e-300))
     square = np.diag(K)[labels][:, None] + np.diag(K) - 2.0 * K[labels]
@@ -467,7 +488,26 @@ def kl_inverse(error: float, room: float) -> float:
 
 
 def normalised_margins(clf: Any) -> Array:
-    """Return y_ir w.phi_r(x_i) / |w| of every copy, (n_samples, n_classes), without the bias."""
+    """Return y_ir w.phi_r(x_i) / |w| of every copy, without the bias.
+
+    Parameters
+    ----------
+    clf : SingleBinaryClassifier
+        Fitted classifier.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes)
+        The margins on the training rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from outcode import SingleBinaryClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> normalised_margins(SingleBinaryClassifier().fit(X, y)).shape
+    (150, 3)
+    """
     f = clf.training_margins_ - clf.bias_
     norm = np.sqrt(max(0.0, float((clf.dual_coef_ * f).sum())))
     return np.asarray(clf.code_[clf.labels_] * f / max(norm, 1e-300))
@@ -515,7 +555,7 @@ def learned_kernel_slack(m: int, radius: float, n: int, margin: float, delta: fl
 
 
 def consistency_margin(proba: Array) -> float:
-    """Return min_x max_r P(r | x) - 1/2, positive if the SBC loss is consistent ([EPY08] Lemma 4.2).
+    """Return min_x max_r P(r | x) - 1/2; the SBC loss is consistent if > 0 ([EPY08] Lemma 4.2).
 
     The expected loss at x is sum_r (1 - P(r|x)) (1 + f_r)_+ + P(r|x) (1 - f_r)_+ (Eq. B.2), least
     at f_r = 1 where P(r|x) > 1/2 and at -1 where it is smaller. If no class has more than half,

@@ -135,9 +135,38 @@ def run_in_time(
 
     Parameters
     ----------
-    study, store, n_jobs, on_record : as in :func:`run`
-    seconds : for the whole run
-    describe : makes the meta dict of what was run, which the store keeps
+    study : Study
+        The study to run.
+    store : Store
+        Where the records go.
+    seconds : float
+        Time for the whole run.
+    n_jobs : int, default=None
+        Number of worker processes, as in :func:`run`.
+    on_record : callable, default=None
+        Called with each new record and the :class:`Progress`.
+    describe : callable, default=Study.meta
+        Makes the meta dict of the study that was run, which the store keeps.
+    **limits : dict
+        Other limits of :func:`run`: ``cell_timeout`` and ``memory_limit``.
+
+    Returns
+    -------
+    study : Study
+        The study that was run.
+    outcome : Outcome
+        How the run ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outcode.app.study import from_arrays
+    >>> data = from_arrays("toy", np.arange(40.0)[:, None], np.repeat(["a", "b"], 20))
+    >>> study = Study(data, "ova+hinge", folds=2, baselines=False)
+    >>> with Store(":memory:") as store:
+    ...     done, outcome = run_in_time(study, store, 60, n_jobs=0)
+    >>> len(done.methods), outcome.counts
+    (1, {'ok': 2})
     """
     workers = 1 if n_jobs == 0 else n_threads(n_jobs)
     budget = Budget(study, seconds, workers)
@@ -179,7 +208,31 @@ def _least(study: Study) -> Study:
 
 
 def left_out(whole: Study, final: Study, rows: dict[str, int]) -> list[str]:
-    """Return what a study in time did not do, in words; ``rows`` are those of the data sets."""
+    """Return what a study with a time limit did not do, in words.
+
+    Parameters
+    ----------
+    whole : Study
+        The study asked for.
+    final : Study
+        The study that was run.
+    rows : dict of str to int
+        Number of rows of each data set.
+
+    Returns
+    -------
+    list of str
+        One phrase for each thing left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outcode.app.study import from_arrays
+    >>> data = from_arrays("toy", np.arange(40.0)[:, None], np.repeat(["a", "b"], 20))
+    >>> whole = Study(data, "ova+hinge", folds=5, baselines=False)
+    >>> left_out(whole, replace(whole, first=2), {"toy": 40})
+    ['2 folds of 5 were run']
+    """
     told = [
         f"{len(data.y):,} of {rows[data.name]:,} rows of {data.name} were used"
         for data in final.datasets
@@ -201,6 +254,31 @@ def affordable(
 
     A method's time is taken to grow with the power ``Method.growth`` of its rows; the slowest fifth
     of the methods does not decide: they may be dropped.
+
+    Parameters
+    ----------
+    study : Study
+        The study asked for.
+    seconds : float
+        Time for the whole run.
+    n_jobs : int, default=None
+        Number of worker processes, as in :func:`run`.
+    on_record : callable, default=None
+        Called with each new record and the :class:`Progress`.
+
+    Returns
+    -------
+    Study
+        The study on a sample of the rows, or the study itself if its data sets are small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outcode.app.study import from_arrays
+    >>> data = from_arrays("toy", np.arange(40.0)[:, None], np.repeat(["a", "b"], 20))
+    >>> study = Study(data, "ova+hinge")
+    >>> affordable(study, 60) is study
+    True
     """
     if all(len(data.y) <= FEW_ROWS for data in study.datasets):
         return study

@@ -25,9 +25,22 @@ EMPTY_WORKER = 300 * 2**20
 
 @dataclass(frozen=True)
 class MethodEstimate:
-    """Of one method on one data set: cells, seconds of one, bytes of its worker.
+    """The estimate of one method on one data set.
 
-    ``reason`` says why it will give no result, as far as the sample shows; None if it will.
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    method : str
+        Name of the method.
+    cells : int
+        Number of cells.
+    seconds : float
+        Time of one cell.
+    memory : int
+        Memory of its worker process, in bytes.
+    reason : str, default=None
+        Why it will give no result, as far as the sample shows. None if it will.
     """
 
     dataset: str
@@ -40,8 +53,21 @@ class MethodEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a study would take, estimated: ``seconds`` on ``workers`` processes, ``memory`` bytes of
-    all of them at the worst."""
+    """What a study would take, estimated.
+
+    Parameters
+    ----------
+    cells : int
+        Number of cells.
+    seconds : float
+        Time of the whole run.
+    memory : int
+        Largest memory of all worker processes together, in bytes.
+    workers : int
+        Number of worker processes.
+    methods : tuple of MethodEstimate
+        The estimate of each method on each data set.
+    """
 
     cells: int
     seconds: float
@@ -73,8 +99,23 @@ def dry_run(study: Study, *, n_jobs: int | None = None) -> Estimate:
 
     Parameters
     ----------
-    study : what would be run
-    n_jobs : worker processes, as in :func:`run`
+    study : Study
+        The study to estimate.
+    n_jobs : int, default=None
+        Number of worker processes, as in :func:`run`.
+
+    Returns
+    -------
+    Estimate
+        Time and memory, in total and for each method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from outcode.app.study import from_arrays
+    >>> data = from_arrays("toy", np.arange(40.0)[:, None], np.repeat(["a", "b"], 20))
+    >>> dry_run(Study(data, "ova+hinge", folds=2, baselines=False), n_jobs=1).cells
+    2
     """
     found = []
     for data in study.datasets:

@@ -15,7 +15,28 @@ from outcode.words import percent
 
 
 def seeded(estimator: Any, seed: int, n_jobs: int | None = 1) -> Any:
-    """Return a clone with this seed wherever it has none, and this ``n_jobs`` everywhere."""
+    """Return a clone with this seed wherever it has none, and this ``n_jobs`` everywhere.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator to clone.
+    seed : int
+        Seed for every ``random_state`` that is None.
+    n_jobs : int, default=1
+        Value of every ``n_jobs``.
+
+    Returns
+    -------
+    estimator
+        The clone, not fitted.
+
+    Examples
+    --------
+    >>> from outcode import OutputCodeClassifier
+    >>> seeded(OutputCodeClassifier(), 7).random_state
+    7
+    """
     fresh = clone(estimator)
     params = fresh.get_params(deep=True)
     threads = {name: n_jobs for name in params if _last(name) == "n_jobs"}
@@ -113,7 +134,26 @@ def columns(fitted: Any, X: Any, labels: Array) -> dict[str, Any]:
 
 
 def facts(fitted: Any) -> list[str]:
-    """Return a few lines for people about a fitted classifier."""
+    """Return a few lines for people about a fitted classifier.
+
+    Parameters
+    ----------
+    fitted : estimator
+        Fitted classifier or search.
+
+    Returns
+    -------
+    list of str
+        The lines.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from outcode import OutputCodeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> facts(OutputCodeClassifier("ovo").fit(X, y))[0]
+    'Code: 3 classes, 3 columns'
+    """
     inner, lines = chosen(fitted), []
     if found := parameters(fitted):
         listed = (f"{_last(name)} = {_short(value)}" for name, value in found.items())

@@ -29,7 +29,18 @@ from outcode.selection import LOOBoundSearch, OutputCodeClassifierCV
 class Method:
     """A classifier with a name; what is fitted is a clone of ``estimator``.
 
-    Its time grows about as the power ``growth`` of the rows.
+    Parameters
+    ----------
+    name : str
+        Name of the method in records and tables.
+    estimator : estimator
+        The classifier.
+    title : str, default=""
+        The method in words.
+    baseline : bool, default=False
+        Whether it is a method of scikit-learn to compare with.
+    growth : float, default=2.0
+        Its time grows about as this power of the rows.
     """
 
     name: str
@@ -106,9 +117,24 @@ LEARNED = "decoc", "forest", "ecocone", "jecoc"
 
 
 def methods(names: Iterable[str], grid: str = "standard", n_rows: int = 0) -> list[Method]:
-    """Return the methods of these names; ``grid`` is how much is searched, as in the presets, for
-    data of so many rows.
+    """Return the methods of these names.
 
+    Parameters
+    ----------
+    names : iterable of str
+        Names such as "ovo+likelihood" (code, decoder and possibly machine) or a key of ``METHODS``.
+    grid : {"quick", "standard", "full"}, default="standard"
+        How much is searched, as in the presets.
+    n_rows : int, default=0
+        Number of rows of the data. Beyond 5,000 less is searched.
+
+    Returns
+    -------
+    list of Method
+        One method for each name.
+
+    Examples
+    --------
     >>> [method.title for method in methods(["ovo+likelihood"])]
     ['ovo code, likelihood decoder, svm; gamma of 5 and C of 1, 10, 100 by 3 folds, more at the \
 edge']
@@ -130,6 +156,22 @@ def preset(name: str, n_rows: int, n_classes: int) -> list[Method]:
     "quick" is eleven methods on a small grid, "standard" about twenty, "full" every decoder on the
     common codes and every learned code. Beyond 5,000 rows less is searched.
 
+    Parameters
+    ----------
+    name : {"quick", "standard", "full"}
+        Name of the preset.
+    n_rows : int
+        Number of rows of the data.
+    n_classes : int
+        Number of classes of the data.
+
+    Returns
+    -------
+    list of Method
+        The methods.
+
+    Examples
+    --------
     >>> [method.name for method in preset("quick", 150, 3) if method.baseline]
     ['svc', 'ovr-svc', 'random-forest', 'hist-boosting']
     """
@@ -138,7 +180,23 @@ def preset(name: str, n_rows: int, n_classes: int) -> list[Method]:
 
 
 def baselines(grid: str = "standard") -> list[Method]:
-    """Return the methods a user knows from scikit-learn."""
+    """Return the methods a user knows from scikit-learn.
+
+    Parameters
+    ----------
+    grid : {"quick", "standard", "full"}, default="standard"
+        How much is searched, as in the presets.
+
+    Returns
+    -------
+    list of Method
+        The methods.
+
+    Examples
+    --------
+    >>> [method.name for method in baselines()]
+    ['svc', 'ovr-svc', 'random-forest', 'hist-boosting']
+    """
     return methods(BASELINES, grid)
 
 
@@ -279,7 +337,25 @@ def _tuned(grid: Grid) -> Method:
 
 
 def on_landmarks(n_landmarks: int = 1000, n_classes: int = 0) -> Method:
-    """Return the machine on landmarks, which trains on all rows of a file larger than memory."""
+    """Return the machine on landmarks, which trains on all rows of a file larger than memory.
+
+    Parameters
+    ----------
+    n_landmarks : int, default=1000
+        Number of landmarks.
+    n_classes : int, default=0
+        Number of classes of the data, which decides the code.
+
+    Returns
+    -------
+    Method
+        The method "landmarks".
+
+    Examples
+    --------
+    >>> on_landmarks(500).title
+    'ova code, likelihood decoder, 500 landmarks; gamma and C on a sample'
+    """
     machine = machines.MACHINES["nystrom"](n_landmarks, gamma="loo", C="cv")
     code = "ova" if n_classes <= 200 else "similar"
     title = f"{code} code, likelihood decoder, {n_landmarks:,} landmarks; gamma and C on a sample"

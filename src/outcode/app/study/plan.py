@@ -30,11 +30,22 @@ def from_arrays(name: str, X: Any, y: Any, split: Any = None) -> datasets.Datase
 
     Parameters
     ----------
-    name : what the data set is called in records and reports
-    X : (n_samples, n_features) numbers, dense or sparse, or a pandas or polars frame
-    y : (n_samples,) labels of any type; a study knows them as text
-    split : (n_samples,) of "train" and "test", for ``Study(splits="own")``
+    name : str
+        Name of the data set in records and reports.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        The features.
+    y : array-like of shape (n_samples,)
+        Labels of any type. A study knows them as text.
+    split : array-like of shape (n_samples,), default=None
+        "train" or "test" for each row, for ``Study(splits="own")``.
 
+    Returns
+    -------
+    Dataset
+        The data set.
+
+    Examples
+    --------
     >>> from_arrays("toy", [[0.0], [1.0]], ["a", "b"]).y.tolist()
     ['a', 'b']
     """
@@ -60,7 +71,31 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """One method on one fold of one data set; ``key`` is a hash of everything that decides it."""
+    """One method on one fold of one data set.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    method : str
+        Name of the method.
+    repeat : int
+        Index of the repetition.
+    fold : int
+        Index of the fold.
+    seed : int
+        Seed of whatever is random in the method.
+    scale : str
+        How numeric columns are scaled.
+    estimator : estimator
+        The classifier to fit.
+    train : ndarray of shape (n_train,)
+        Indices of the training rows.
+    test : ndarray of shape (n_test,)
+        Indices of the test rows.
+    key : str, default=""
+        Hash of everything that decides the cell.
+    """
 
     dataset: str
     method: str
@@ -80,16 +115,26 @@ class Study:
 
     Parameters
     ----------
-    datasets : one or several, of :mod:`outcode.datasets` or :func:`from_arrays`
-    methods : names, or :class:`Method` objects
-    folds, repeats : each repeat divides the rows again into stratified folds. A class of
-        a single row is never left out
-    seed : of the folds and of whatever is random in a method
-    scale : "standard", "unit" or None: of numeric columns, fitted on the training rows
-    measure : what methods are ranked by, a key of ``metrics.MEASURES``
-    splits : "folds", or "own" for the data sets' own training and test rows as the only fold
-    first : run the first so many folds only
-    baselines : add the methods of scikit-learn where the methods lack them
+    datasets : Dataset or sequence of Dataset
+        Data sets of :mod:`outcode.datasets` or :func:`from_arrays`.
+    methods : str, Method or sequence of these
+        Names, or :class:`Method` objects.
+    folds : int, default=5
+        Number of stratified folds. A class of a single row is never left out.
+    repeats : int, default=1
+        Number of repetitions. Each divides the rows again into folds.
+    seed : int, default=0
+        Seed of the folds and of whatever is random in a method.
+    scale : {"standard", "unit"} or None, default="standard"
+        Scaling of numeric columns, fitted on the training rows.
+    measure : str, default="error"
+        What methods are ranked by, a key of ``metrics.MEASURES``.
+    splits : {"folds", "own"}, default="folds"
+        "own" takes the data sets' own training and test rows as the only fold.
+    baselines : bool, default=True
+        Whether to add the methods of scikit-learn where the methods lack them.
+    first : int, default=None
+        Number of folds to run, from the first. None runs all.
 
     Examples
     --------
@@ -204,6 +249,27 @@ def deal(labels: Array, folds: int, rng: np.random.RandomState) -> Array:
 
     Classes are dealt one after the other like cards, so the folds' sizes differ by one at most and
     a class with fewer rows than folds is left out of training only where others of it remain.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_rows,)
+        Index of the class of each row.
+    folds : int
+        Number of folds.
+    rng : RandomState
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        The fold of each row.
+
+    Examples
+    --------
+    >>> labels = np.array([0, 0, 0, 0, 1, 1, 2])
+    >>> fold = deal(labels, 2, np.random.RandomState(0))
+    >>> np.bincount(fold[:6]).tolist(), int(fold[6])
+    ([3, 3], -1)
     """
     counts = np.bincount(labels)
     tested = int(counts[counts > 1].sum())

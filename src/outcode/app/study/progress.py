@@ -21,8 +21,16 @@ KEPT = "key", "dataset", "method", "status", "reason", "metrics"
 class Progress:
     """What is known while a study runs.
 
-    ``done`` of ``total`` cells have a record; ``left`` is the time left in seconds, None while
-    nobody knows; ``leaderboard`` has the best method first.
+    Parameters
+    ----------
+    done : int
+        Number of cells with a record.
+    total : int
+        Number of cells.
+    left : float or None
+        Time left in seconds. None while it is not known.
+    leaderboard : tuple of Standing
+        The methods, the best first.
     """
 
     done: int
@@ -38,10 +46,22 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended: ``counts`` of records by status, ``remaining`` cells without one.
+    """How a run ended.
 
-    ``done_now`` cells were done in this run, the others were there before. ``interrupted`` says
-    that someone stopped it, ``out_of_time`` that the time limit did.
+    Parameters
+    ----------
+    counts : mapping of str to int
+        Number of records by status.
+    remaining : int
+        Number of cells without a record.
+    done_now : int
+        Number of cells done in this run; the others were there before.
+    seconds : float
+        Time of the run.
+    interrupted : bool, default=False
+        Whether the user stopped the run.
+    out_of_time : bool, default=False
+        Whether the time limit stopped the run.
     """
 
     counts: Mapping[str, int]

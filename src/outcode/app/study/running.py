@@ -40,15 +40,29 @@ def run(
 
     Parameters
     ----------
-    study : what to run
-    store : where the records go
-    n_jobs : worker processes; None is one per core. 0 runs everything in this process, where
-        ``cell_timeout`` and ``memory_limit`` cannot be enforced and are refused
-    time_limit : seconds for the whole run; cells not finished by then are left for the next one
-    cell_timeout : seconds for one cell; its record then says "timeout"
-    memory_limit : bytes of resident memory of one worker; the record of its cell says "memory"
-    on_record : called with each new record and the :class:`Progress`
-    wanted : asked just before a cell is started; one not wanted is left for another run
+    study : Study
+        The study to run.
+    store : Store
+        Where the records go.
+    n_jobs : int, default=None
+        Number of worker processes. None is one per core. 0 runs everything in this process, where
+        ``cell_timeout`` and ``memory_limit`` cannot be enforced and are refused.
+    time_limit : float, default=None
+        Seconds for the whole run. Cells not finished by then are left for the next one.
+    cell_timeout : float, default=None
+        Seconds for one cell. Its record then says "timeout".
+    memory_limit : float, default=None
+        Bytes of resident memory of one worker. The record of its cell says "memory".
+    on_record : callable, default=None
+        Called with each new record and the :class:`Progress`.
+    wanted : callable, default=None
+        Called with a cell just before it is started. If it returns False, the cell is left for
+        another run.
+
+    Returns
+    -------
+    Outcome
+        How the run ended.
 
     Examples
     --------

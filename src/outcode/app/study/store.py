@@ -46,7 +46,20 @@ WHERE cells.status IN {RETRIED}
 
 
 class StoreError(ValueError):
-    """The file is no store, is of another version, or cannot be used now."""
+    """The file is no store, is of another version, or cannot be used now.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "notes.txt")
+    ...     _ = path.write_text("This is not a store. " * 100)
+    ...     try:
+    ...         Store(path)
+    ...     except StoreError as error:
+    ...         print("notes.txt" in str(error))
+    True
+    """
 
 
 class Store:
@@ -54,8 +67,10 @@ class Store:
 
     Parameters
     ----------
-    path : where the file is, or will be
-    meta : the meta dict of the study whose records will come, if known
+    path : str or path-like
+        Where the file is, or will be.
+    meta : dict, default=None
+        The meta dict of the study whose records will come, if known.
 
     Examples
     --------
