@@ -23,7 +23,17 @@ MANY_COLUMNS = 1000
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing the code doctor noticed; ``code`` can be looked up in :data:`FINDINGS`."""
+    """One thing that is wrong or weak about a code.
+
+    Parameters
+    ----------
+    code : str
+        Code of the finding, a key of :data:`FINDINGS`.
+    message : str
+        The finding in plain words.
+    fatal : bool
+        Whether the code cannot be used.
+    """
 
     code: str
     message: str
@@ -49,9 +59,33 @@ FINDINGS = {
 class Diagnosis:
     """What :func:`diagnose` measured on a code.
 
-    ``distance`` is the Hamming distance of two rows with a zero counted as 1/2 (Allwein et al.
-    2000); ``correction`` wrong columns are corrected for certain (:func:`correction`).
-    ``balance`` is the share of a column's smaller side among the classes it uses.
+    The distance of two rows is the Hamming distance with a zero counted as 1/2 (Allwein et al.
+    2000).
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    n_dichotomies : int
+        Number of columns.
+    min_distance : float
+        Smallest distance of two rows.
+    mean_distance : float
+        Mean distance of two rows.
+    separated_pairs : int
+        Number of pairs of classes that at least one column separates.
+    pairs : int
+        Number of pairs of classes.
+    balance : ndarray of shape (n_dichotomies,)
+        Share of a column's smaller side among the classes it uses.
+    correction : int
+        Number of wrong columns that are corrected for certain (:func:`correction`).
+    repeated_columns : int
+        Number of columns that repeat another.
+    complementary_columns : int
+        Number of columns that are the negative of another.
+    findings : tuple of Finding
+        What is wrong or weak about the code.
     """
 
     n_classes: int
@@ -79,6 +113,20 @@ class Diagnosis:
 def targets(labels: Array, code: Array) -> Array:
     """Return ``code[labels]``: the sign of every row in every column, 0 where it is not used.
 
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_samples,)
+        Index of the class of each row.
+    code : ndarray of shape (n_classes, n_dichotomies)
+        Code matrix of +1, -1 and 0.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_dichotomies)
+        The signs.
+
+    Examples
+    --------
     >>> targets(np.array([0, 2]), np.array([[1, -1], [-1, 1], [0, 1]], dtype=np.int8))
     array([[ 1, -1],
            [ 0,  1]], dtype=int8)

@@ -33,15 +33,23 @@ class Problem:
 
     Parameters
     ----------
-    source : Gram store, rows, or a function that makes one of these when it is first needed
-        What the machine trains on.
-    code : (n_classes, n_dichotomies) int8
-    labels : (n_samples,) the row of the code of each sample; any where the weight is 0
-    weight : (n_samples,) how much a sample counts, 0 for not at all
-    classes : (n_classes,) the user's label of each row of the code
-    X : the rows, for folds and for decoders that look at them; None if they are not at hand
-    pairwise : whether X is a kernel matrix
-    column_weights : (n_dichotomies,) what the code says each column is worth; None: nothing
+    source : Gram store, array-like or callable
+        What the machine trains on: a Gram store, rows, or a function that makes one of these when
+        it is first needed.
+    code : ndarray of int8 of shape (n_classes, n_dichotomies)
+        Code matrix of +1, -1 and 0.
+    labels : ndarray of shape (n_samples,)
+        The row of the code of each sample; any where the weight is 0.
+    weight : ndarray of shape (n_samples,)
+        How much a sample counts, 0 for not at all.
+    classes : ndarray of shape (n_classes,)
+        The user's label of each row of the code.
+    X : array-like of shape (n_samples, n_features), default=None
+        The rows, for folds and for decoders that look at them. None if they are not at hand.
+    pairwise : bool, default=False
+        Whether X is a kernel matrix.
+    column_weights : ndarray of shape (n_dichotomies,), default=None
+        Weight that the code gives each column. None if it gives none.
     """
 
     source: Any
@@ -100,9 +108,19 @@ class Problem:
 class Rule:
     """A trained machine and the decoder that reads it.
 
-    ``problem`` is what they were trained on, without its Gram and rows; ``held_out`` the held-out
-    margins that the decoder asked for, by number of folds; ``calibration`` the class values of
-    rows it was not trained on, where prediction sets and abstaining were given some of their own.
+    Parameters
+    ----------
+    problem : Problem
+        What they were trained on, without its Gram and rows.
+    machine : Machine
+        The fitted machine.
+    decoder : Decoder
+        The fitted decoder.
+    held_out : dict of int to tuple of ndarray
+        The held-out margins that the decoder asked for, by number of folds.
+    calibration : object, default=None
+        The class values of rows it was not trained on, where prediction sets and abstaining were
+        given some of their own.
     """
 
     problem: Problem
@@ -227,6 +245,36 @@ def train(
 
     ``start`` is a machine fitted to a similar problem on the same rows, where one that iterates
     begins.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be learned.
+    machine : Machine
+        The machine to fit.
+    decoder : Decoder
+        The decoder to fit.
+    start : Machine, default=None
+        A machine fitted to a similar problem on the same rows, where one that iterates begins.
+    n_jobs : int, default=None
+        Number of threads.
+    verbose : int, default=0
+        Whether to print progress.
+
+    Returns
+    -------
+    Rule
+        The trained machine and decoder.
+
+    Examples
+    --------
+    >>> from outcode import codes, decoders, machines
+    >>> X, code = np.array([[0.0], [1.0], [2.0]]), codes.code_matrix("ova", 3)
+    >>> labels = np.arange(3)
+    >>> problem = Problem(X, code, labels, np.ones(3), np.array(["a", "b", "c"]), X=X)
+    >>> rule = train(problem, machines.SparseLinear(), decoders.Hamming())
+    >>> rule.margins(X).shape
+    (3, 3)
     """
     threads: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
     with single_blas():

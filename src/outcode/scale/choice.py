@@ -104,9 +104,22 @@ def landmark_search(
 
     Parameters
     ----------
-    X, y : rows and labels; a stratified sample of 20,000 rows is used
-    n_landmarks, gammas, values_of_C : settings to try; gammas default to 1/16 to 4 times "scale"
-    kernel : name of a kernel, or a function
+    X : array-like of shape (n_samples, n_features)
+        The rows. A stratified sample of 20,000 rows is used.
+    y : array-like of shape (n_samples,)
+        The labels.
+    n_landmarks : sequence of int, default=(250, 500, 1000)
+        Numbers of landmarks to try.
+    gammas : sequence of float, default=None
+        Values of gamma to try. None takes 1/16 to 4 times "scale".
+    values_of_C : sequence of float
+        Values of C to try.
+    kernel : str or callable, default="rbf"
+        Name of a kernel, or a function.
+    random_state : int, default=0
+        Seed of the sample and of the landmarks.
+    n_jobs : int, default=None
+        Number of threads.
 
     Returns
     -------

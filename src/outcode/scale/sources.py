@@ -25,7 +25,16 @@ BLOCK_ROWS = 16_384
 
 
 class BlockError(DataError):
-    """A block that cannot be used; the message names the source, the block and the row."""
+    """A block that cannot be used; the message names the source, the block and the row.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise BlockError("block 2, row 5: the value is infinite.")
+    ... except ValueError as error:
+    ...     print(error)
+    block 2, row 5: the value is infinite.
+    """
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,26 @@ PAPERS = {
 
 
 def reproduce(key: str, setting: Setting | None = None) -> str:
-    """Repeat a paper's experiments and return a Markdown page: the paper's figures beside ours."""
+    """Repeat a paper's experiments and return a Markdown page: the paper's figures beside ours.
+
+    Parameters
+    ----------
+    key : str
+        Key of the paper, of :data:`PAPERS`.
+    setting : Setting, default=None
+        How to repeat the experiments.
+
+    Returns
+    -------
+    str
+        The Markdown page.
+
+    Examples
+    --------
+    >>> sorted(PAPERS)
+    ['CS02', 'EPY08', 'LZ05', 'LZCX16', 'PPF04']
+    >>> page = reproduce("PPF04", Setting(quick=True))  # doctest: +SKIP
+    """
     lookup(PAPERS, key.upper(), "paper")
     module = import_module(f"outcode.app.papers.{key.lower()}")
     page: str = module.reproduce(setting or Setting())

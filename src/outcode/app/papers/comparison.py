@@ -24,11 +24,16 @@ class Setting:
 
     Parameters
     ----------
-    data_dir : folder of the data sets; None asks the environment variable OUTCODE_DATA
-    quick : a small version
-    store : file of finished cells, so that an interrupted run continues; None keeps nothing
-    n_jobs : worker processes; None is all cores
-    verbose : say what has been done
+    data_dir : str, default=None
+        Folder of the data sets. None takes that of the environment variable OUTCODE_DATA.
+    quick : bool, default=False
+        Whether to run a small version.
+    store : str, default=None
+        File of finished cells, so that an interrupted run continues. None keeps nothing.
+    n_jobs : int, default=None
+        Number of worker processes. None is all cores.
+    verbose : int, default=0
+        Whether to print what has been done.
     """
 
     data_dir: str | None = None

@@ -30,8 +30,21 @@ def render(summary: Summary, format: str = "html") -> str:
 
     Parameters
     ----------
-    summary : what :func:`outcode.app.report.summarise` returned
-    format : "html" (one self-contained file), "md" or "json"
+    summary : dict
+        What :func:`outcode.app.report.summarise` returned.
+    format : {"html", "md", "json"}, default="html"
+        Format of the page. "html" is one self-contained file.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Examples
+    --------
+    >>> from outcode.app.report import summarise
+    >>> render(summarise({"title": "Two methods"}, []), "md").splitlines()[0]
+    '# Two methods'
     """
     return lookup(FORMATS, format, "format")(summary)
 
@@ -40,6 +53,26 @@ def write(summary: Summary, path: str | os.PathLike[str]) -> Path:
     """Write a summary to a file; its suffix (.html, .md, .json, .csv) says how.
 
     A file is written whole or not at all.
+
+    Parameters
+    ----------
+    summary : dict
+        What :func:`outcode.app.report.summarise` returned.
+    path : str or path-like
+        The file to write.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from outcode.app.report import summarise
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(summarise({}, []), folder + "/report.html").name
+    'report.html'
     """
     path = Path(path)
     suffix = path.suffix.lower().removeprefix(".")
@@ -57,7 +90,24 @@ def write(summary: Summary, path: str | os.PathLike[str]) -> Path:
 
 
 def leaderboard_csv(summary: Summary) -> str:
-    """Return the leaderboard as CSV, a row per data set and method; no cell is a formula."""
+    """Return the leaderboard as CSV, a row per data set and method; no cell is a formula.
+
+    Parameters
+    ----------
+    summary : dict
+        What :func:`outcode.app.report.summarise` returned.
+
+    Returns
+    -------
+    str
+        The text of the CSV file.
+
+    Examples
+    --------
+    >>> from outcode.app.report import summarise
+    >>> leaderboard_csv(summarise({}, [])).split(",")[:3]
+    ['dataset', 'method', 'baseline']
+    """
     keys = [key for m in METRICS.values() for key in (m.key, *_ends(m))]
     lines = [["dataset", "method", "baseline", "rank", *keys, "finished", "cells", "reasons"]]
     data = summary["sections"]["leaderboard"]["data"]

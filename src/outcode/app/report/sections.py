@@ -66,14 +66,22 @@ def summarise(meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> 
 
     Parameters
     ----------
-    meta : the study's meta dict (titles, data sets, methods, seeds)
-    records : one dict per cell, finished or not
+    meta : mapping
+        The meta dict of the study (titles, data sets, methods, seeds).
+    records : iterable of mapping
+        One for each cell, finished or not.
 
     Returns
     -------
-    dict with ``schema``, ``title``, ``created``, ``measure`` and ``sections``: for each name of
-    :data:`SECTIONS` its ``title``, its ``data``, and ``failure``: None, or why it has no data. A
-    section that raises fails alone.
+    dict
+        With ``schema``, ``title``, ``created``, ``measure`` and ``sections``: for each name of
+        :data:`SECTIONS` its ``title``, its ``data``, and ``failure``: None, or why it has no data.
+        A section that raises fails alone.
+
+    Examples
+    --------
+    >>> summarise({"title": "Two methods"}, [])["title"]
+    'Two methods'
     """
     evidence = read(meta, records)
     return {
