@@ -40,7 +40,8 @@ def interior(Z: Array, y: Array, box: Array, free: bool) -> Array:
     Examples
     --------
     >>> Z = np.array([[1.0, 1.0], [-1.0, 1.0], [-3.0, 1.0]])
-    >>> interior(Z, np.array([1.0, -1.0, -1.0]), np.full(3, 10.0), free=False).round(6).tolist()
+    >>> s = interior(Z, np.array([1.0, -1.0, -1.0]), np.full(3, 10.0), free=False)
+    >>> (s.round(6) + 0.0).tolist()
     [0.5, -0.5, 0.0]
     """
     s, used = np.zeros(len(y)), np.flatnonzero(box > 0)
