@@ -104,7 +104,7 @@ class Sides:
     --------
     >>> sides = Sides.of(np.array([[1, 1, 0], [-1, 0, 1], [0, -1, -1]]))
     >>> sides.zeros.tolist()
-    [1.0, 1.0, 1.0]
+    [1, 1, 1]
     """
 
     code: Array
