@@ -30,6 +30,7 @@ class Heartbeat:
 
     def __enter__(self) -> Heartbeat:
         self.begin, self.over = time.monotonic(), threading.Event()
+        _said[0] = max(_said[0], self.begin - SILENCE / 2)  # a session of Python may be old
         if not sys.stderr.isatty():  # a terminal has its live table
             threading.Thread(target=self._beat, daemon=True).start()
         return self
