@@ -11,12 +11,13 @@ import socket
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from outcode import load as outcode_load
-from outcode.app import cli, study, terminal
+from outcode.app import cli, heartbeat, study, terminal
 from outcode.app.study import plan
 from outcode.words import percent
 
@@ -259,10 +260,36 @@ def test_a_study_answers_in_its_time(capsys, tmp_path):
 
 
 def test_silence_is_broken_while_work_goes_on(capsys, monkeypatch):
-    monkeypatch.setattr(terminal, "SILENCE", 0.1)
-    with terminal.Heartbeat():
+    monkeypatch.setattr(heartbeat, "SILENCE", 0.1)
+    with heartbeat.Heartbeat():
+        heartbeat.doing("compiling")
         time.sleep(1.3)
-    assert "still running" in capsys.readouterr().err
+    assert "s: compiling" in capsys.readouterr().err
+
+
+def test_on_a_terminal_what_is_being_done_gives_way_to_what_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(heartbeat, "SILENCE", 0.1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with heartbeat.Heartbeat():
+        heartbeat.doing("compiling")
+        time.sleep(1.3)
+        terminal.say("done")
+        heartbeat.live(True)
+        time.sleep(0.6)
+        heartbeat.live(False)
+    shown = capsys.readouterr().err
+    assert "s: compiling\r\x1b[K" in shown
+    assert shown.endswith("\r\x1b[Kdone\n")  # the live table shows the rest
+
+
+def test_the_progress_names_the_methods_that_run():
+    board = terminal.Leaderboard(["a", "b"], 2)
+    assert board.work() == "starting worker processes"
+    board.start(SimpleNamespace(key="1", method="a", fold=2))
+    assert board.work().startswith("running a (fold 2) for ")
+    board.take([])
+    board.add(cell("1", "a"))
+    assert "a (fold 2)" not in board.work()
 
 
 def test_hostile_labels_come_out_harmless(capsys, tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ except ImportError:
     sys.exit(2)
 
 from outcode import __version__
+from outcode.app.heartbeat import Heartbeat
 
 #: When the program began; the time of its first command counts from here, imports included.
 BEGAN = [time.monotonic()]
@@ -239,9 +240,10 @@ def compare(run: tuple[str, float], /, **choices: Any) -> int:
     xz, zst, zip), or - for standard input. NAME is a known data set. The default is scikit-learn's
     digits. If a run is interrupted, the same command continues it.
     """
-    from outcode.app import commands
+    with Heartbeat():
+        from outcode.app import commands
 
-    return commands.compare(*run, **choices)
+        return commands.compare(*run, **choices)
 
 
 @cli.command(short_help="Train one method on a file or folder and save the model.")
@@ -288,9 +290,10 @@ def fit(**choices: Any) -> int:
     more than 256 MB, are read block by block: a machine on landmarks is trained on all rows.
     Interrupted, or stopped by a bad row, the same command continues where it stopped.
     """
-    from outcode.app import commands
+    with Heartbeat():
+        from outcode.app import commands
 
-    return commands.fit(**choices)
+        return commands.fit(**choices)
 
 
 @cli.command(short_help="Predict the rows of a file with a saved model.")
@@ -351,9 +354,10 @@ def card(**choices: Any) -> int:
 @TEXT
 def export(**choices: Any) -> int:
     """Write a saved MODEL for another runtime, compared with itself before it is written."""
-    from outcode.app import commands
+    with Heartbeat():
+        from outcode.app import commands
 
-    return commands.export_model(**choices)
+        return commands.export_model(**choices)
 
 
 @cli.command()
@@ -361,9 +365,10 @@ def export(**choices: Any) -> int:
 @REPORT
 def report(**choices: Any) -> int:
     """Write the report of a STORE, the database of finished runs."""
-    from outcode.app import commands
+    with Heartbeat():
+        from outcode.app import commands
 
-    return commands.report(**choices)
+        return commands.report(**choices)
 
 
 @cli.command(short_help="Reproduce the experiments of a paper, or list the papers.")
@@ -387,9 +392,10 @@ def report(**choices: Any) -> int:
 )
 def reproduce(**choices: Any) -> int:
     """Reproduce the experiments of PAPER, its numbers next to ours; by default, list the papers."""
-    from outcode.app import commands
+    with Heartbeat():
+        from outcode.app import commands
 
-    return commands.reproduce(**choices)
+        return commands.reproduce(**choices)
 
 
 @cli.command(short_help="Show a code matrix and its diagnosis.")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from outcode._checks import Array
+from outcode.app import heartbeat
+from outcode.app.study import Cell
 from outcode.metrics import METRICS, Metric
 from outcode.results import Standing, leaderboard
 from outcode.words import WRITERS, duration
@@ -19,38 +20,12 @@ from outcode.words import WRITERS, duration
 SIGNS = {1: "+", -1: "-", 0: "."}
 
 
-#: Seconds of silence after which a sign of life is given.
-SILENCE = 4.5
-
-_said = [time.monotonic()]
-
-
-class Heartbeat:
-    """Says that work goes on whenever nothing else was said for some seconds."""
-
-    def __enter__(self) -> Heartbeat:
-        self.begin, self.over = time.monotonic(), threading.Event()
-        _said[0] = max(_said[0], self.begin - SILENCE / 2)  # a session of Python may be old
-        if not sys.stderr.isatty():  # a terminal has its live table
-            threading.Thread(target=self._beat, daemon=True).start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.over.set()
-
-    def _beat(self) -> None:
-        while not self.over.wait(0.5):
-            if time.monotonic() - _said[0] > SILENCE:
-                say(f"... still running after {duration(time.monotonic() - self.begin)}")
-
-
 def say(*lines: str) -> None:
     """Print lines for a person, apart from any output another program may read."""
-    _said[0] = time.monotonic()
     shown = "\n".join(lines)
     if sys.stderr.isatty():
         shown = folded(shown, shutil.get_terminal_size().columns)
-    print(shown, file=sys.stderr, flush=True)
+    heartbeat.speak(shown)
 
 
 def folded(text: str, width: int) -> str:
@@ -140,6 +115,7 @@ class Leaderboard:
         self.records: dict[str, Mapping[str, Any]] = {}
         self.left: float | None = None
         self.live: Any = None
+        self.running: dict[str, tuple[str, float]] = {}
 
     def __enter__(self) -> Leaderboard:
         if sys.stderr.isatty():
@@ -147,18 +123,35 @@ class Leaderboard:
             from rich.live import Live
 
             # the table gives way to the plain text that follows it
-            self.live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
+            console, shown = Console(stderr=True), self._table
+            self.live = Live(
+                console=console, refresh_per_second=1, transient=True, get_renderable=shown
+            )
             self.live.start()
-            self.live.update(self._table())
+            heartbeat.live(True)
+        heartbeat.doing(self.work)
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self.live is not None:
+            heartbeat.live(False)
             self.live.stop()
+
+    def start(self, cell: Cell) -> None:
+        """Take note of a cell that begins to run."""
+        self.running[cell.key] = f"{cell.method} (fold {cell.fold})", time.monotonic()
+
+    def work(self) -> str:
+        """Return which cells are running, and for how long."""
+        now, running = time.monotonic(), list(self.running.values())
+        if not running:
+            return "starting worker processes"
+        return "running " + ", ".join(f"{name} for {duration(now - t)}" for name, t in running)
 
     def add(self, record: Mapping[str, Any], left: float | None = None) -> None:
         """Take in a cell just finished and show it; ``left`` is the time left in seconds."""
         self.left = left
+        self.running.pop(record["key"], None)
         self.take([record])
         self._show(record)
 
@@ -199,7 +192,6 @@ class Leaderboard:
 
     def _show(self, record: Mapping[str, Any]) -> None:
         if self.live is not None:
-            self.live.update(self._table())
             return
         value, metric = record.get("metrics", {}).get(self.measure), METRICS[self.measure]
         failed = f"{record['status']}: {record['reason']}"
@@ -217,6 +209,7 @@ class Leaderboard:
         head, *rows = self.table()
         left = f", {duration(self.left)} left" if self.left else ""
         table = Table(title=f"{len(self.records)} of {self.total} runs{left}", title_justify="left")
+        table.caption, table.caption_justify = printable(self.work(), 200), "left"
         for name in head:  # on a narrow terminal the names are folded, never the numbers
             first = name == "method"
             table.add_column(

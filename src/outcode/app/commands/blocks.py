@@ -13,8 +13,8 @@ import numpy as np
 
 from outcode import codes, datasets, decoders, persistence
 from outcode._checks import lookup
-from outcode.app import terminal
 from outcode.app.commands.files import READING, warnings_said, writable
+from outcode.app.heartbeat import doing
 from outcode.app.terminal import printable, say
 from outcode.classifier import OutputCodeClassifier
 from outcode.datasets import blocks
@@ -74,6 +74,7 @@ def fit_blocks(
     _refuse(choices)
     writable(output)
     source = os.path.abspath(source) if dask else source
+    doing("reading a sample of the rows")
     parts, sample = opened(source, choices)
     scale = None if choices["scale"] == "none" else choices["scale"]
     encoder = datasets.TableEncoder(scale, tails="auto")
@@ -82,7 +83,8 @@ def fit_blocks(
     work = Path(f"{output}.work")
     rows = Tables(parts, sample.names, sample.target, encoder, spread=dask is not None)
     say(f"Work is kept in {work}; if this stops, the same command continues from there.")
-    with warnings_said(), terminal.Heartbeat(), _connected(dask):
+    doing("training on all rows, block by block")
+    with warnings_said(), _connected(dask):
         clf.fit(rows if dask else Stored(rows, work / "rows"), checkpoint=work)
     persistence.save(Pipeline([("encoder", encoder), ("classifier", clf)]), output)
     shutil.rmtree(work, ignore_errors=True)

@@ -17,6 +17,7 @@ from outcode.app import study, terminal
 from outcode.app.commands import large as large_files
 from outcode.app.commands.blocks import LARGE
 from outcode.app.commands.files import READING, REPORTS, dataset, reading, writable
+from outcode.app.heartbeat import doing
 from outcode.app.report.evidence import LEAK
 from outcode.app.terminal import printable, say
 from outcode.datasets import blocks
@@ -32,11 +33,6 @@ REPORT_SECONDS, REPORT_SHARE = 5.0, 0.25
 
 def compare(command: str, began: float, sources: Sequence[str], **choices: Any) -> int:
     """Run a study within its time, which counts from ``began``, and write its report."""
-    with terminal.Heartbeat():
-        return _compare(command, began, sources, choices)
-
-
-def _compare(command: str, began: float, sources: Sequence[str], choices: dict[str, Any]) -> int:
     output = writable(choices["output"], REPORTS, keep=sources)
     if choices["methods"] is not None:
         study.methods(_names(choices["methods"]))  # a slip is told before the data are read
@@ -85,6 +81,7 @@ def _read(
     found: list[datasets.Dataset] = []
     large: list[large_files.Large] = []
     for source in sources:
+        doing(f"reading {printable(source, 200)}")
         if source != "-" and blocks.in_blocks(source, LARGE):
             large.append(large_files.dataset(source, choices))
             found.append(large[-1].data)
@@ -171,7 +168,9 @@ def _on_fewer_rows(plan: study.Study, seconds: float, n_jobs: int | None) -> stu
     rows = max(len(data.y) for data in plan.datasets)
     if rows > study.FEW_ROWS:
         say(f"{rows:,} rows: timing each method on a sample, to answer in {duration(seconds)} ...")
-    fewer = study.affordable(plan, seconds, n_jobs=n_jobs)
+    fewer = study.affordable(
+        plan, seconds, n_jobs=n_jobs, on_start=lambda cell: doing(f"timing {cell.method}")
+    )
     for data, before in zip(fewer.datasets, plan.datasets, strict=True):
         if len(data.y) < len(before.y):
             say(f"{data.name}: a sample of {len(data.y):,} of {len(before.y):,} rows is used.")
@@ -303,13 +302,15 @@ def follow(
             on_record(record, view)
 
         if seconds is None:
-            outcome = study.run(plan, store, on_record=seen, **limits)
+            outcome = study.run(plan, store, on_record=seen, on_start=board.start, **limits)
         else:
             limit = min(seconds, limits.pop("time_limit") or seconds)
             limit = max(1.0, limit)
             plan, outcome = study.run_in_time(
-                plan, store, limit, on_record=seen, describe=described, **limits
-            )
+                plan, store, limit, on_record=seen, on_start=board.start, describe=described,
+                **limits,
+            )  # fmt: skip
+    doing("writing the report")
     _say_boards(plan, store)
     return plan, outcome
 

@@ -6,9 +6,10 @@ import os
 from typing import Any
 
 from outcode import datasets, persistence, results
-from outcode.app import study, terminal
+from outcode.app import study
 from outcode.app.commands import blocks
 from outcode.app.commands.files import dataset, reading, warnings_said, writable
+from outcode.app.heartbeat import doing
 from outcode.app.terminal import say
 from outcode.words import count, percent, size
 
@@ -32,6 +33,7 @@ def fit(
             f"outcode, or use scikit-learn from Python."
         )
     writable(output, keep=[source])
+    doing(f"reading {source}")
     data = dataset(source, **reading(choices))
     (chosen,) = study.methods([method], choices["preset"], len(data.y))
     threads = 1 if choices["n_jobs"] == 0 else choices["n_jobs"]  # none but this one
@@ -40,16 +42,20 @@ def fit(
     model = Pipeline(
         [("encoder", datasets.TableEncoder(scale, tails="auto")), ("classifier", estimator)]
     )
-    with warnings_said(), terminal.Heartbeat():
+    doing(f"training {method} on {len(data.y):,} rows")
+    with warnings_said():
         model.fit(data.table, data.y)
     persistence.save(model, output)
     for line in study.facts(model.named_steps["classifier"]):
         say(line)
     if choices["folds"]:
-        with terminal.Heartbeat():
-            say(_cross_validated(data, chosen, choices))
+        say(_cross_validated(data, chosen, choices))
     say(f"Model: {output} ({size(os.path.getsize(output))})")
     return 0
+
+
+def _say_fold(cell: study.Cell) -> None:
+    doing(f"cross-validation, fold {cell.fold}")
 
 
 def _cross_validated(data: datasets.Dataset, method: study.Method, choices: dict[str, Any]) -> str:
@@ -62,7 +68,7 @@ def _cross_validated(data: datasets.Dataset, method: study.Method, choices: dict
         if not known:
             jobs = 0 if len(data.y) <= study.FEW_ROWS else choices["n_jobs"]
             with study.Store(":memory:") as fresh:
-                study.run(plan, fresh, n_jobs=jobs)
+                study.run(plan, fresh, n_jobs=jobs, on_start=_say_fold)
                 known = fresh.records()
     (standing,) = results.leaderboard(known, [method.name])
     told = f"{standing.finished} of {count(choices['folds'], 'fold')}, none of them trained on"

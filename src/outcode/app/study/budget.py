@@ -18,7 +18,7 @@ from typing import Any
 from outcode.app.study.methods import DEFAULT
 from outcode.app.study.plan import Cell, Study
 from outcode.app.study.progress import Outcome
-from outcode.app.study.running import OnRecord, run
+from outcode.app.study.running import OnRecord, OnStart, run
 from outcode.app.study.store import Store
 from outcode.datasets import sampled
 from outcode.parallel import n_threads
@@ -148,7 +148,7 @@ def run_in_time(
     describe : callable, default=Study.meta
         Makes the meta dict of the study that was run, which the store keeps.
     **limits : dict
-        Other limits of :func:`run`: ``cell_timeout`` and ``memory_limit``.
+        Other options of :func:`run`: ``cell_timeout``, ``memory_limit`` and ``on_start``.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def left_out(whole: Study, final: Study, rows: dict[str, int]) -> list[str]:
 
 
 def affordable(
-    study: Study, seconds: float, *, n_jobs: int | None = None, on_record: OnRecord | None = None
+    study: Study, seconds: float, *, n_jobs: int | None = None, on_start: OnStart | None = None
 ) -> Study:
     """Return the study on as many rows as the time allows for, from fits on a small sample.
 
@@ -263,8 +263,8 @@ def affordable(
         Time for the whole run.
     n_jobs : int, default=None
         Number of worker processes, as in :func:`run`.
-    on_record : callable, default=None
-        Called with each new record and the :class:`Progress`.
+    on_start : callable, default=None
+        Called with each cell that is started.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def affordable(
     probe = replace(study, datasets=small, folds=2, repeats=1, first=1, baselines=False)
     with Store(":memory:") as store:
         limit = PROBE_SHARE * seconds
-        run(probe, store, n_jobs=n_jobs, time_limit=limit, on_record=on_record)
+        run(probe, store, n_jobs=n_jobs, time_limit=limit, on_start=on_start)
         records = store.records(probe.keys())
     left = SAFE * (seconds - (time.monotonic() - begin))
     workers = 1 if n_jobs == 0 else n_threads(n_jobs)

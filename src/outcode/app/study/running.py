@@ -18,6 +18,7 @@ from outcode.app.study.store import Store
 from outcode.parallel import n_threads
 
 OnRecord = Callable[[dict[str, Any], Progress], None]
+OnStart = Callable[[Cell], None]
 
 
 def run(
@@ -29,6 +30,7 @@ def run(
     cell_timeout: float | None = None,
     memory_limit: float | None = None,
     on_record: OnRecord | None = None,
+    on_start: OnStart | None = None,
     wanted: Callable[[Cell], bool] | None = None,
 ) -> Outcome:
     """Run the cells that the store has no record of, and return how it ended.
@@ -55,6 +57,8 @@ def run(
         Bytes of resident memory of one worker. The record of its cell says "memory".
     on_record : callable, default=None
         Called with each new record and the :class:`Progress`.
+    on_start : callable, default=None
+        Called with each cell that is started.
     wanted : callable, default=None
         Called with a cell just before it is started. If it returns False, the cell is left for
         another run.
@@ -82,7 +86,10 @@ def run(
         cells = list(ledger.pending.values())
 
         def asked(cell: Cell) -> bool:
-            return (wanted is None or wanted(cell)) and ledger.wanted(cell)
+            starts = (wanted is None or wanted(cell)) and ledger.wanted(cell)
+            if starts and on_start is not None:
+                on_start(cell)
+            return starts
 
         if n_jobs == 0:
             source = _here(cells, study.rows, stop=stop, wanted=asked)
