@@ -15,12 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes, conformal, decisions, decoders, growing, machines, streaming
+from outcode import codes, conformal, decisions, decoders, growing, machines, notebooks, streaming
 from outcode import explain as explanations
 from outcode._checks import (
     Array,
@@ -82,7 +81,7 @@ def _warn_of_many_rows(machine: Any, n_rows: int) -> None:
         )
 
 
-class Classifier(ByScores, Saved, BaseEstimator):
+class Classifier(ByScores, Saved, notebooks.InNotebook):
     """A classifier made of a code, a machine and a decoder.
 
     A subclass says in :meth:`elements` what they are, and in ``prefix`` what the parameters of the
@@ -376,6 +375,12 @@ class Classifier(ByScores, Saved, BaseEstimator):
         weight: Any = LeftOut("sample_weight_")
         problem = Problem(None, code, labels, weight, self.classes_)
         self.rule_ = Rule(problem, machine, decoder, calibration=calibration)
+
+    def _summary(self) -> str | None:
+        if not hasattr(self, "rule_"):
+            return None
+        parts = self.classes_, self.code_, self.machine_, self.decoder_
+        return notebooks.classifier(type(self).__name__, *parts)
 
     def _rule(self) -> Rule:
         check_is_fitted(self, "rule_")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from outcode import notebooks
 from outcode._checks import Array
 from outcode.parallel import single_blas
 
@@ -108,6 +109,17 @@ class Diagnosis:
             f"{self.separated_pairs} of {self.pairs} pairs separated"
         )
         return "\n".join([head, *map(str, self.findings)])
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "code": f"{self.n_classes} classes x {self.n_dichotomies} columns",
+            "row distance": f"min {self.min_distance:g}, mean {self.mean_distance:.2f}",
+            "wrong columns corrected": self.correction,
+            "pairs separated": f"{self.separated_pairs} of {self.pairs}",
+        }
+        rows = [(f.code, f.message, "unusable" if f.fatal else "weak") for f in self.findings]
+        findings = [notebooks.table(("finding", "meaning", "effect"), rows)] if rows else []
+        return notebooks.card("Diagnosis of a code", facts, *findings)
 
 
 def targets(labels: Array, code: Array) -> Array:

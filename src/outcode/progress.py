@@ -1,4 +1,4 @@
-"""Progress of long work: a bar when a person is looking and rich is there, else plain lines."""
+"""Progress of long work: a bar in a notebook or a terminal with rich, else plain lines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from threading import Lock
 from typing import Protocol
 
@@ -48,12 +49,51 @@ def progress(what: str, total: int, verbose: int) -> Iterator[Progress]:
     if not verbose or total == 0:
         yield Silent()
         return
+    if _in_notebook():
+        yield _NotebookBar(what, total)
+        return
     bar = _rich_bar(what, total) if sys.stderr.isatty() else None
     if bar is None:
         yield Lines(what, total)
         return
     with bar:
         yield bar
+
+
+def _in_notebook() -> bool:
+    """Return whether the code runs in the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+class _NotebookBar:
+    """A bar below the cell of a notebook, drawn again at most five times a second."""
+
+    PAUSE = 0.2
+
+    def __init__(self, what: str, total: int) -> None:
+        from IPython.display import HTML, display
+
+        self.what, self.total, self.done, self.html = what, total, 0, HTML
+        self.started, self.drawn, self.lock = time.perf_counter(), 0.0, Lock()
+        self.handle = display(HTML(self._bar(0.0)), display_id=True)
+
+    def advance(self) -> None:
+        """Draw the bar with one more piece done."""
+        with self.lock:
+            self.done, now = self.done + 1, time.perf_counter()
+            if now - self.drawn < self.PAUSE and self.done < self.total:
+                return
+            self.drawn = now
+            self.handle.update(self.html(self._bar(now - self.started)))
+
+    def _bar(self, spent: float) -> str:
+        left = spent * (self.total - self.done) / max(self.done, 1)
+        rest = f", {left:.1f} s left" if 0 < self.done < self.total else ""
+        return (
+            f'<progress value="{self.done}" max="{self.total}"></progress> '
+            f"{escape(self.what)}: {self.done}/{self.total}{rest}"
+        )
 
 
 def _rich_bar(what: str, total: int) -> _RichBar | None:

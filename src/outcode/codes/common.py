@@ -7,16 +7,19 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, get_tags
 
+from outcode import notebooks
 from outcode._checks import Array, lookup
 from outcode.capabilities import WeighsColumns, can
 from outcode.dichotomies import validate
 from outcode.saved import Saved
 
+#: Number of classes of the example that a notebook shows.
+SHOWN = 5
 
-class Code(Saved, BaseEstimator):
+
+class Code(Saved, notebooks.InNotebook):
     """A way to write ``n_classes`` classes as codewords.
 
     A subclass defines :meth:`draw`, or :meth:`matrix` if it looks at the data.
@@ -56,8 +59,24 @@ class Code(Saved, BaseEstimator):
         One that does not look at the data is drawn anew. The columns of one that does are kept and
         do not use the new classes; a column opposes each pair with a new class.
         """
-        drawn = type(self).matrix is Code.matrix
-        return self.draw(n_classes, rng) if drawn else with_pairs(code, places, n_classes)
+        return self.draw(n_classes, rng) if self._drawn else with_pairs(code, places, n_classes)
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether the code does not look at the data."""
+        return type(self).matrix is Code.matrix
+
+    def _summary(self) -> str | None:
+        facts = self.get_params(deep=False)
+        if not self._drawn:
+            return notebooks.card(f"{type(self).__name__}, learned from the data", facts)
+        try:
+            code = self.draw(SHOWN, np.random.RandomState(0))
+        except ValueError:  # these parameters do not allow so few classes
+            return notebooks.card(type(self).__name__, facts)
+        names = [f"class {number}" for number in range(SHOWN)]
+        title = f"{type(self).__name__}, here for {SHOWN} classes"
+        return notebooks.card(title, facts, notebooks.signs(code, names))
 
 
 def with_pairs(code: Array, places: Array, n_classes: int) -> Array:

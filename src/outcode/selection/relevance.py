@@ -101,6 +101,10 @@ class RelevanceSearch(_Search):
         self.refit = refit
         self.verbose = verbose
 
+    @property
+    def _criterion(self) -> str:
+        return "value"
+
     def _params(self, row: dict[str, Any]) -> dict[str, Any]:
         return {self.estimator.prefix + "gamma": np.asarray(row["gamma"], dtype=np.float64)}
 

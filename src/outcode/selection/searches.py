@@ -8,12 +8,12 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import kernels, loo, machines
+from outcode import kernels, loo, machines, notebooks
 from outcode._checks import (
     Array,
     class_labels,
@@ -47,7 +47,7 @@ def _has_proba(search: Any) -> bool:
     return can(getattr(search, "best_estimator_", search.estimator), PredictsProbabilities)
 
 
-class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class _Search(MetaEstimatorMixin, ClassifierMixin, notebooks.InNotebook):
     """What the searches share: validation of the data, the refit, and the fitted model's verbs.
 
     A subclass defines ``_search``, which fills ``results_`` and returns the place of the best.
@@ -113,6 +113,17 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def _search(self, data: Data) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define _search()")
+
+    def _summary(self) -> str | None:
+        if not hasattr(self, "results_"):
+            return None
+        found = self.best_params_, self.results_, self.best_index_, self._criterion
+        return notebooks.search(type(self).__name__, *found)
+
+    @property
+    def _criterion(self) -> str:
+        """The column of the results that the search went by, with a minus if larger is better."""
+        return "-mean_score"
 
     def _best(self) -> Any:
         check_is_fitted(self, "results_")
@@ -198,6 +209,10 @@ class LOOBoundSearch(_Search):
         self.by = by
         self.refit = refit
         self.verbose = verbose
+
+    @property
+    def _criterion(self) -> str:
+        return self.by
 
     def _search(self, data: Data) -> int:
         lookup(CRITERIA, self.by, "by")

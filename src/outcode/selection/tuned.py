@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes
+from outcode import codes, notebooks
 from outcode._checks import (
     Array,
     class_labels,
@@ -33,7 +32,7 @@ from outcode.selection.tuning import MOST_COLUMNS, Final, Search, listed
 SCORINGS = {name: name for name in ("accuracy", "balanced_accuracy", "neg_log_loss")}
 
 
-class OutputCodeClassifierCV(ByScores, BaseEstimator):
+class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     """A tuned and calibrated classifier in one line: machine, kernel, width, C and code by data.
 
     Least squares has exact leave-one-out margins in closed form: from one eigendecomposition per
@@ -196,6 +195,12 @@ class OutputCodeClassifierCV(ByScores, BaseEstimator):
         )
 
     # --- the fitted model ---
+
+    def _summary(self) -> str | None:
+        if not hasattr(self, "results_"):
+            return None
+        found = self.best_params_, self.results_, self.best_index_, f"-{self.scoring}"
+        return notebooks.search(type(self).__name__, *found)
 
     def _fitted(self) -> Any:
         check_is_fitted(self, "results_")

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from outcode import datasets
+from outcode import datasets, notebooks
 from outcode._checks import Array, lookup
 from outcode.app.study.describe import describe_data, machine, versions
 from outcode.app.study.methods import Method, baselines, methods
 from outcode.app.study.store import SCHEMA
 from outcode.metrics import MEASURES
+from outcode.words import listing
 
 #: Scalings of the numeric columns, fitted on the training rows.
 SCALES: dict[str, str | None] = {"standard": "standard", "unit": "unit", "none": None}
@@ -219,6 +220,17 @@ class Study:
             for number in [deal(labels, self.folds, np.random.RandomState([self.seed, repeat]))]
             for fold in range(self.folds)
         }
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "data sets": listing([data.name for data in self.datasets], 8),
+            "methods": listing([method.name for method in self.methods], 12),
+            "folds": self.folds,
+            "repetitions": self.repeats,
+            "runs": len(self._cells),
+            "ranked by": MEASURES[self.measure].label,
+        }
+        return notebooks.card("Study", facts)
 
     def meta(self, command: str = "", title: str = "") -> dict[str, Any]:
         """Return what a report says about the study: data, methods, machine, versions, command."""

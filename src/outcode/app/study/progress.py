@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from outcode import results
+from outcode import notebooks, results
 from outcode.results import Standing
+from outcode.words import duration
 
 #: Records with these states count as failures in the exit code.
 FAILURES = "failed", "timeout", "memory", "crashed"
@@ -86,6 +87,11 @@ class Outcome:
         if other:
             parts.append(f"Runs without a result: {', '.join(other)}; the report says why.")
         return " ".join(parts)
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, Any] = {f"runs {status}": n for status, n in self.counts.items()}
+        facts |= {"runs without a record": self.remaining, "time": duration(self.seconds)}
+        return notebooks.card("Outcome of a study", {**facts, "note": self.sentence or "complete"})
 
     @property
     def exit_code(self) -> int:

@@ -16,6 +16,7 @@ from outcode.app.study.pool import Limits, Pool
 from outcode.app.study.progress import Outcome, Progress, Tally
 from outcode.app.study.store import Store
 from outcode.parallel import n_threads
+from outcode.progress import progress
 
 OnRecord = Callable[[dict[str, Any], Progress], None]
 OnStart = Callable[[Cell], None]
@@ -32,6 +33,7 @@ def run(
     on_record: OnRecord | None = None,
     on_start: OnStart | None = None,
     wanted: Callable[[Cell], bool] | None = None,
+    verbose: int = 0,
 ) -> Outcome:
     """Run the cells that the store has no record of, and return how it ended.
 
@@ -62,6 +64,8 @@ def run(
     wanted : callable, default=None
         Called with a cell just before it is started. If it returns False, the cell is left for
         another run.
+    verbose : int, default=0
+        If not 0, show the runs done and the time left: as a bar in a notebook or a terminal.
 
     Returns
     -------
@@ -96,9 +100,11 @@ def run(
         else:
             pool = Pool(study.rows, workers, Limits(cell_timeout, memory_limit))
             source = pool.records(cells, stop=stop, wanted=asked)
-        with closing(source), stop.quietly():
+        shown = progress("runs", len(cells), verbose)
+        with closing(source), shown as bar, stop.quietly():
             for record in source:
                 ledger.enter(record)
+                bar.advance()
                 if on_record is not None:
                     on_record(record, ledger.view())
     late = stop.late and bool(ledger.pending)

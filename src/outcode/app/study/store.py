@@ -15,6 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from outcode import notebooks, results
+from outcode.metrics import METRICS
+from outcode.words import WRITERS
+
 #: The layout of the file and of the records; part of every cell's key.
 SCHEMA = 1
 #: What the file's header says it is: "OCST" in ASCII.
@@ -155,6 +159,17 @@ class Store:
         with self._explained():
             row = self.connection.execute("SELECT meta FROM meta").fetchone()
         return {} if row is None else json.loads(row[0])
+
+    def _repr_html_(self) -> str:
+        records, meta = self.records(), self.meta()
+        brief = [metric for metric in METRICS.values() if metric.brief]
+        rows = [
+            [s.method, *(WRITERS[m.kind](s.values[m.key]) for m in brief), s.finished, s.cells]
+            for s in results.leaderboard(records, measure=meta.get("measure", "error"))
+        ]
+        head = ["method", *(metric.label for metric in brief), "runs finished", "runs"]
+        facts = {"file": self.path, "study": meta.get("title", "none"), "runs": len(records)}
+        return notebooks.card("Results of a study", facts, notebooks.table(head, rows))
 
     def _open_patiently(self) -> None:
         """Open; SQLite does not wait itself while two runs switch a new file to WAL."""
