@@ -91,6 +91,19 @@ def accuracy_weights(margins, labels, code):
     return weights
 
 
+def whole_column_weights(margins, labels, code):
+    """The weights of the ECOC library by loops: a column by its accuracy on all its rows."""
+    accuracy = np.zeros(code.shape[1])
+    for s in range(code.shape[1]):
+        used = [i for i in range(len(labels)) if code[labels[i], s] != 0]
+        accuracy[s] = np.mean([margins[i, s] * code[labels[i], s] > 0 for i in used])
+    weights = np.zeros(code.shape)
+    for q in range(code.shape[0]):
+        taken = [accuracy[s] if code[q, s] != 0 else 0.0 for s in range(code.shape[1])]
+        weights[q] = np.array(taken) / sum(taken)
+    return weights
+
+
 def kernel_matrix_fast(X, gamma):
     """The Gaussian kernel matrix from explicit differences."""
     return np.exp(-gamma * ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))

@@ -135,6 +135,34 @@ def test_loss_weights_equal_loops(code):
     )
 
 
+def test_weights_of_whole_columns_equal_loops():
+    rng = np.random.RandomState(0)
+    code = np.array([[1, 1, 0], [-1, 0, 1], [-1, -1, -1], [1, -1, -1]])
+    labels = rng.randint(0, 4, 60)
+    margins = rng.randn(60, 3) + 0.5 * code[labels]
+    decoder = fit(LossWeighted(weights="column"), code, labels, margins)
+    expected = oracles.whole_column_weights(margins, labels, code)
+    np.testing.assert_allclose(decoder.weights_, expected, atol=1e-14)
+    weight = rng.randint(1, 4, 60)
+    many = np.repeat(np.arange(60), weight)
+    twice = fit(LossWeighted(weights="column"), code, labels[many], margins[many])
+    weighted = fit(LossWeighted(weights="column"), code, labels, margins, weight.astype(float))
+    np.testing.assert_allclose(weighted.weights_, twice.weights_, atol=1e-14)
+
+
+def test_a_row_no_column_claims_goes_to_the_class_of_the_worst_column():
+    """One-vs-all by signs, all negative: class weights choose the class that is never claimed."""
+    code, labels = codes.code_matrix("ova", 3), np.repeat([0, 1, 2], [6, 3, 1])
+    margins = code[labels] * 1.0
+    margins[2:6, 0] = -1.0  # four of six rows of the first class are missed
+    margins[9, 2] = -1.0  # and the only row of the last
+    nobody = -np.ones((1, 3))
+    by_class = fit(LossWeighted(outputs="sign"), code, labels, margins)
+    whole = fit(LossWeighted(outputs="sign", weights="column"), code, labels, margins)
+    assert by_class.best(nobody).tolist() == [2]
+    assert whole.best(nobody).tolist() == [0]
+
+
 def test_loss_weighted_decoding_of_signs():
     """A column with large margins counts no more than another. [LZCX16] Eq. 16"""
     code = codes.code_matrix("ovo", 3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -15,7 +17,7 @@ from sklearn.preprocessing import scale
 from outcode import OutputCodeClassifier, folds, persistence
 from outcode.codes import code_matrix
 from outcode.machines import Joint, SparseLinear
-from outcode.selection import JointSearchCV, bandwidth_gammas
+from outcode.selection import JointSearchCV, KernelSearchCV, bandwidth_gammas
 
 X, Y = load_iris(return_X_y=True)
 X = scale(X)
@@ -115,3 +117,15 @@ def test_the_papers_bandwidths():
     np.testing.assert_allclose(gammas[0] / gammas[3], 1e6)
     alone = JointSearchCV(OutputCodeClassifier("ova", Joint(kernel="linear")), [1e-2], [1e-2])
     assert "machine__gamma" not in alone.fit(X, Y).best_params_
+
+
+def test_gammas_may_be_a_function_of_the_training_rows():
+    gammas = bandwidth_gammas(X, [0.5, 1.0])
+    clf = OutputCodeClassifier("ova", Joint(), "linear")
+    args = clf, [1e-3], [1e-3]
+    by_rows = JointSearchCV(*args, gammas=partial(bandwidth_gammas, factors=[0.5, 1.0]), cv=3)
+    by_values = JointSearchCV(*args, gammas=gammas, cv=3)
+    np.testing.assert_array_equal(by_rows.fit(X, Y).results_["gamma"], np.sort(gammas))
+    assert by_rows.best_score_ == by_values.fit(X, Y).best_score_
+    apart = KernelSearchCV(OutputCodeClassifier(), bandwidth_gammas, cv=3).fit(X, Y)
+    np.testing.assert_allclose(apart.results_["gamma"], np.sort(bandwidth_gammas(X)))

@@ -101,9 +101,11 @@ class LossWeighted(Decoder):
     outputs : {"margin", "sign"}, default="margin"
         What the loss takes: f as it is, or its sign. With "sign" a column counts alike whatever the
         size of its margins ([LZCX16] Eq. 16 prints the sign).
-    weights : {"accuracy", "code"}, default="accuracy"
-        Where w comes from; "code" takes the weights the code was learned with, w_qs = w_s
-        abs(m_qs), scaled to sum to one (ECOC-ONE has such).
+    weights : {"accuracy", "column", "code"}, default="accuracy"
+        Where w comes from. "column" takes the accuracy w_s of a column on all its training rows,
+        w_qs = w_s abs(m_qs), scaled to sum to one: so the ECOC library by the same authors, which
+        [LZCX16] used. "code" takes the weights the code was learned with in their place (ECOC-ONE
+        has such).
 
     Examples
     --------
@@ -168,6 +170,14 @@ def column_accuracy_weights(training: Training) -> Array:
     return _shares((member.T @ right) * (code != 0), code)
 
 
+def whole_column_weights(training: Training) -> Array:
+    """Return for every class the accuracies of the columns it is in, each on all its rows."""
+    targets = training.code[training.labels]
+    right = training.sample_weight @ (training.margins * targets > 0)
+    accuracy = right / (training.sample_weight @ (targets != 0))
+    return _shares(accuracy * (training.code != 0), training.code)
+
+
 def learned_weights(training: Training) -> Array:
     """Return the weights the code was learned with, for every class the columns it is in."""
     if training.column_weights is None:
@@ -188,6 +198,7 @@ def _shares(weights: Array, code: Array) -> Array:
 OUTPUTS: dict[str, Callable[[Array], Array]] = {"margin": floats, "sign": np.sign}
 WEIGHTS: dict[str, Callable[[Training], Array]] = {
     "accuracy": column_accuracy_weights,
+    "column": whole_column_weights,
     "code": learned_weights,
 }
 

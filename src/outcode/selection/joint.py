@@ -25,7 +25,7 @@ from outcode.capabilities import Factorises, MadeOfElements, require
 from outcode.parallel import thread_map
 from outcode.posing import pose, source_of
 from outcode.progress import progress
-from outcode.selection.searches import _Search, as_values, splits_of
+from outcode.selection.searches import _Search, as_values, of_rows, splits_of
 from outcode.selection.trials import Data, Split
 from outcode.training import Rule, read
 
@@ -56,8 +56,9 @@ class JointSearchCV(_Search):
         Values to try; None is the paper's grid, 1e-8, 1e-7, ..., 1e-2.
     lambda2s : array-like or None, default=None
         Values to try; None is the paper's grid.
-    gammas : array-like or None, default=None
-        Values to try, for example :func:`bandwidth_gammas`; None keeps the machine's own.
+    gammas : array-like, function or None, default=None
+        Values to try, or a function that gives them for the training rows, such as
+        :func:`bandwidth_gammas`; None keeps the machine's own.
     cv : int, splitter, iterable of (train, test) or "loo", default=5
         Number of folds, the folds, or leave-one-out.
     refit : bool, default=True
@@ -111,7 +112,7 @@ class JointSearchCV(_Search):
         grid = GRID.tolist()
         first = as_values(grid if self.lambda1s is None else self.lambda1s, "lambda1s", None)
         second = as_values(grid if self.lambda2s is None else self.lambda2s, "lambda2s", None)
-        gammas = as_values(self.gammas, "gammas", None)
+        gammas = as_values(of_rows(self.gammas, data.X), "gammas", None)
         settings, loo = list(product(first, second)), _is_loo(self.cv)
         everything = np.arange(len(data.y))
         splits = [(everything, everything)] if loo else splits_of(data, self.cv)

@@ -280,8 +280,9 @@ class KernelSearchCV(_Search):
     ----------
     estimator : OutputCodeClassifier
         With a kernel machine.
-    gammas : array-like or None, default=None
-        Values of gamma; None takes eleven, factors of two around 1 / the median distance.
+    gammas : array-like, function or None, default=None
+        Values of gamma, or a function that gives them for the training rows (such as
+        :func:`bandwidth_gammas`); None takes eleven, factors of two around 1 / the median distance.
     Cs : array-like or None, default=None
         Values of C; None keeps the machine's own.
     cv : int, splitter or iterable of (train, test), default=5
@@ -461,7 +462,13 @@ def _settings(trainings: Trials, gammas: Any, Cs: Any) -> list[tuple[float | Non
     machine = trainings.machine
     if gammas is None and kernels.named(machine.kernel).has_gamma:
         gammas = FACTORS * trainings.data.unit_gamma(machine.kernel)
-    return list(product(as_values(gammas, "gammas", None), as_values(Cs, "Cs", machine.cost)))
+    widths = as_values(of_rows(gammas, trainings.data.X), "gammas", None)
+    return list(product(widths, as_values(Cs, "Cs", machine.cost)))
+
+
+def of_rows(given: Any, X: Any) -> Any:
+    """Return the values to try; a function gives them for the training rows."""
+    return given(X) if callable(given) else given
 
 
 def as_values(given: Any, name: str, own: float | None) -> list[float | None]:
