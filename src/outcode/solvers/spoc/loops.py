@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from outcode.solvers.svm.loops import larger, lean, pairs, smaller
+from outcode.solvers.svm.loops import add_multiple, compiled, larger, lean, pairs, smaller
 
 HUGE = 1e30
 #: Curvature at or below this times the largest is taken for a linear problem.
 FLAT = 1e-14
 #: Two classes are left once this share of their largest violation is left, or after so many steps.
 PART, STAY = 0.6, 64
-
-FAST = {"contract", "reassoc", "nsz", "arcp", "nnan", "ninf"}
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-compiled_fast = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=FAST)
 
 
 # --- one sample ---
@@ -93,13 +88,6 @@ def violation_of(g: Any, eta: Any) -> float:
         top = max(top, g[r])
         low = min(low, g[r] if eta[r] > 0.0 else HUGE)
     return top - low
-
-
-@compiled_fast
-def add_multiple(out: Any, a: Any, x: Any, c: Any) -> None:
-    """out += a x + c."""
-    for p in range(out.shape[0]):
-        out[p] += a * x[p] + c
 
 
 @lean

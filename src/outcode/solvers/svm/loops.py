@@ -487,6 +487,13 @@ def leave_out(
         low[i], high[i] = lo[i], hi[i]
 
 
+@compiled_fast
+def add_multiple(out: Any, a: Any, x: Any, c: Any) -> None:
+    """out += a x + c."""
+    for p in range(out.shape[0]):
+        out[p] += a * x[p] + c
+
+
 @lean
 def add_rows(matrix: Any, index: Any, coef: Any, out: Any) -> None:
     """out += coef @ matrix[index], four rows at a time, accumulated in the type of ``out``."""

@@ -13,7 +13,8 @@ Dual, over 0 <= alpha_ir <= C_i, r != y_i, with tau_ir = -alpha_ir and tau_{i y_
 the violation of a sample the largest gradient that its bounds allow to follow.
 
 The block of one sample is solved exactly (Wang & Scott 2021, "An exact solver for the
-Weston-Watkins SVM subproblem"); :mod:`outcode.solvers.squares` chooses the samples to work on.
+Weston-Watkins SVM subproblem"), in turn with the binary problems between two classes;
+:mod:`outcode.solvers.squares` chooses the samples to work on.
 """
 
 from __future__ import annotations

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from outcode.solvers.svm.loops import add_multiple, add_rows, compiled, compiled_fast, pairs
 
 #: Curvature at or below this times the largest is taken for a linear problem.
 FLAT = 1e-14
-#: Samples with at least this share of the largest violation are worked on one after the other.
+#: Samples, or pairs of classes, with at least this share of the largest violation are worked on.
 SHARE = 0.3
+#: Two classes are left once this share of their violation is left.
+PART = 0.3
+#: Passes over samples before one over pairs of classes.
+PASSES = 4
+#: Rows of one class that are worked on at once in a pair of classes.
+ROWS = 256
 
-FAST = {"contract", "reassoc", "nsz", "arcp", "nnan", "ninf"}
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-compiled_fast = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=FAST)
+
+# --- one sample, all classes ---
 
 
 @compiled
@@ -104,11 +110,172 @@ def violations(G: Any, alpha: Any, labels: Any, box: Any, out: Any) -> None:
             out[start + p] = most[p]
 
 
+@compiled
+def samples_in_turn(
+    matrix: Any,
+    diagonal: Any,
+    G: Any,
+    alpha: Any,
+    labels: Any,
+    box: Any,
+    shift: float,
+    tol: float,
+    max_iter: int,
+) -> tuple[float, int]:
+    """Solve the block of each sample with at least ``SHARE`` of the largest violation.
+
+    They are taken in order of their violation, each looked at again when its turn comes. Returns
+    the largest violation before, and the number of steps.
+    """
+    k, n = G.shape
+    psi, g, before, after = np.empty(n), np.empty(k), np.empty(k), np.empty(k)
+    flat, steps = FLAT * np.abs(diagonal).max(), 0
+    violations(G, alpha, labels, box, psi)
+    largest = psi.max()
+    least = max(tol, SHARE * largest)
+    chosen = np.flatnonzero(psi > least)
+    for p in chosen[np.argsort(-psi[chosen])]:
+        if steps == max_iter:
+            break
+        for r in range(k):
+            g[r], before[r] = G[r, p], alpha[r, p]
+        own = labels[p]
+        before[own] = 0.0
+        if violation_of(g, before, own, box[p]) <= least:
+            continue
+        reduced(g, before, own, box[p], diagonal[p] if diagonal[p] > flat else 0.0, after)
+        for r in range(k):  # tau_r = -alpha_r, and for the own class their sum
+            change = before[r] - after[r] if r != own else after.sum() - before.sum()
+            if r != own:
+                alpha[r, p] = after[r]
+            if change != 0.0:
+                add_multiple(G[r], G.dtype.type(change), matrix[p], G.dtype.type(change * shift))
+        steps += 1
+    return largest, steps
+
+
+# --- two classes, many samples ---
+
+
 @compiled_fast
-def add_multiple(out: Any, a: Any, x: Any, c: Any) -> None:
-    """out += a x + c."""
-    for p in range(out.shape[0]):
-        out[p] += a * x[p] + c
+def violation_between(
+    G: Any, alpha: Any, box: Any, rows: Any, own: int, other: int, tol: float, index: Any, out: Any
+) -> tuple[int, float]:
+    """Return how many samples of a class are between their bounds or violate, and by how much most.
+
+    Counted is alpha of the ``other`` class alone; ``index`` begins with the samples, ``out`` with
+    their violations.
+    """
+    count, worst = 0, 0.0
+    for t in range(rows.shape[0]):
+        i = rows[t]
+        lack, a = 1.0 - G[own, i] + G[other, i], alpha[other, i]
+        up = lack if a < box[i] else 0.0
+        down = -lack if a > 0.0 else 0.0
+        violation = max(up, down)
+        worst = max(worst, violation)
+        if violation > tol or 0.0 < a < box[i]:
+            index[count], out[count] = i, violation
+            count += 1
+    return count, worst
+
+
+@compiled
+def two_classes(
+    matrix: Any,
+    diagonal: Any,
+    G: Any,
+    alpha: Any,
+    box: Any,
+    index: Any,
+    split: int,
+    pair: Any,
+    shift: float,
+    tol: float,
+    memory: Any,
+) -> int:
+    """Solve the problem between two classes (a, b) in some of their samples, all else held.
+
+    With s_i = alpha_ib for the first ``split`` samples, which are of class a, and s_i = -alpha_ia
+    for the others, of class b, a change d of s changes tau_a by d and tau_b by -d. What is left is
+    the binary problem
+
+        minimise  1/2 d' K d + 1/2 (G_a - G_b - sign)'d   s.t.  0 <= s_i sign_i <= C_i
+
+    which two samples at a time descend (:func:`outcode.solvers.svm.loops.pairs`) until the largest
+    violation is at most ``tol``. ``memory`` is (8, 2 ROWS); returns the number of steps.
+    """
+    a, b = pair
+    m, kind = len(index), G.dtype.type
+    g, s, lo, hi, d = memory[0], memory[1], memory[2], memory[3], memory[4]
+    square = np.empty((m, m), matrix.dtype)
+    for p in range(m):
+        i, sign = index[p], 1.0 if p < split else -1.0
+        for q in range(m):
+            square[p, q] = matrix[i, index[q]]
+        now = alpha[b, i] if p < split else -alpha[a, i]
+        g[p], s[p] = 0.5 * (G[a, i] - G[b, i] - sign), now
+        lo[p], hi[p], d[p] = min(0.0, sign * box[i]), max(0.0, sign * box[i]), now
+    arrays = square, diagonal[index].astype(np.float64), g, s, lo, hi
+    most = memory.shape[1]
+    steps = pairs(*arrays, m, shift, False, 0.5 * tol, most, memory[5], memory[6], memory[7])
+    for p in range(m):
+        d[p] = s[p] - d[p]
+        alpha[b if p < split else a, index[p]] = abs(s[p])
+    change = np.full(G.shape[1], kind(shift * d[:m].sum()))
+    moved = np.flatnonzero(d[:m])
+    add_rows(matrix, index[moved], d[moved], change)
+    add_multiple(G[a], kind(1.0), change, kind(0.0))
+    add_multiple(G[b], kind(-1.0), change, kind(0.0))
+    return steps
+
+
+@compiled
+def classes_in_turn(
+    matrix: Any,
+    diagonal: Any,
+    G: Any,
+    alpha: Any,
+    order: Any,
+    starts: Any,
+    box: Any,
+    shift: float,
+    tol: float,
+    max_iter: int,
+) -> int:
+    """Work on each pair of classes with at least ``SHARE`` of the largest violation.
+
+    ``order`` holds the samples of class r from ``starts[r]`` to ``starts[r + 1]``. Returns the
+    number of steps.
+    """
+    k, n = G.shape
+    index, psi, worst = np.empty(n, np.int64), np.empty(n), np.zeros((k, k))
+    for a in range(k):
+        for b in range(k):
+            if a != b:
+                rows = order[starts[a] : starts[a + 1]]
+                most = violation_between(G, alpha, box, rows, a, b, tol, index, psi)[1]
+                worst[min(a, b), max(a, b)] = max(most, worst[min(a, b), max(a, b)])
+    least, steps, flat = max(tol, SHARE * worst.max()), 0, worst.ravel()
+    chosen, memory = np.flatnonzero(flat > least), np.empty((8, 2 * ROWS))
+    together, at = np.empty(2 * ROWS, np.int64), np.zeros(3, np.int64)
+    for c in chosen[np.argsort(-flat[chosen])]:
+        if steps >= max_iter:
+            break
+        pair, largest = (c // k, c % k), 0.0
+        for side in range(2):
+            own, other = pair[side], pair[1 - side]
+            rows = order[starts[own] : starts[own + 1]]
+            count, most = violation_between(G, alpha, box, rows, own, other, tol / 2, index, psi)
+            taken = np.argsort(-psi[:count])[:ROWS] if count > ROWS else np.arange(count)
+            at[side + 1] = at[side] + len(taken)
+            together[at[side] : at[side + 1]] = index[taken]
+            largest = max(largest, most)
+        if largest > least:
+            rows, enough = together[: at[2]], max(tol / 2, PART * largest)
+            arrays = matrix, diagonal, G, alpha, box, rows
+            steps += two_classes(*arrays, at[1], pair, shift, enough, memory)
+    return steps
 
 
 @compiled
@@ -123,42 +290,27 @@ def descend(
     tol: float,
     max_iter: int,
 ) -> int:
-    """Solve the dual on a square of kernel values, one sample at a time.
+    """Solve the dual on a square of kernel values, by samples and by pairs of classes in turn.
 
-    Samples with at least ``SHARE`` of the largest violation are taken in order of their
-    violation, each looked at again when its turn comes; then the violations of all are measured
-    again. Stops when the largest is at most ``tol``. ``shift`` is added to every kernel value but
-    ``diagonal``, which has it. ``G`` and ``alpha`` (n_classes, n) are changed in place; returns
+    The block of one sample is solved exactly, but one sample at a time converges slowly where
+    samples resemble each other: a step shifts a score as a whole, which the next one undoes. Pairs
+    of classes, two samples at a time, do not, and converge slowly where several classes come near
+    the same samples. ``PASSES`` of the first and one of the second take turns.
+
+    Stops when the largest violation is at most ``tol``. ``shift`` is added to every kernel value
+    but ``diagonal``, which has it. ``G`` and ``alpha`` (n_classes, n) are changed in place; returns
     the number of steps. alpha of a sample's own class is its box, which means nothing.
     """
-    k, n = G.shape
-    psi, g, before, after = np.empty(n), np.empty(k), np.empty(k), np.empty(k)
-    flat, steps = FLAT * np.abs(diagonal).max(), 0
+    order = np.argsort(labels, kind="mergesort")
+    starts = np.searchsorted(labels[order], np.arange(G.shape[0] + 1))
+    steps = 0
     while steps < max_iter:
-        violations(G, alpha, labels, box, psi)
-        largest = psi.max()
-        if largest <= tol:
-            return steps
-        least, before_pass = max(tol, SHARE * largest), steps
-        chosen = np.flatnonzero(psi > least)
-        for p in chosen[np.argsort(-psi[chosen])]:
-            for r in range(k):
-                g[r], before[r] = G[r, p], alpha[r, p]
-            own = labels[p]
-            before[own] = 0.0
-            if violation_of(g, before, own, box[p]) <= least:
-                continue
-            reduced(g, before, own, box[p], diagonal[p] if diagonal[p] > flat else 0.0, after)
-            for r in range(k):  # tau_r = -alpha_r, and for the own class their sum
-                change = before[r] - after[r] if r != own else after.sum() - before.sum()
-                if r != own:
-                    alpha[r, p] = after[r]
-                if change != 0.0:
-                    a, c = G.dtype.type(change), G.dtype.type(change * shift)
-                    add_multiple(G[r], a, matrix[p], c)
-            steps += 1
-            if steps == max_iter:
-                break
-        if steps == before_pass:  # what is left of the largest violation is rounding
-            return steps
+        for _ in range(PASSES):
+            arrays = matrix, diagonal, G, alpha, labels, box
+            largest, made = samples_in_turn(*arrays, shift, tol, max_iter - steps)
+            steps += made
+            if largest <= tol or made == 0:  # what is left of the largest violation is rounding
+                return steps
+        arrays_ = matrix, diagonal, G, alpha, order, starts, box
+        steps += classes_in_turn(*arrays_, shift, tol, max_iter - steps)
     return steps
