@@ -138,6 +138,34 @@ def test_a_store_on_demand_keeps_rows_and_gives_the_same_solution(budget):
     np.testing.assert_array_equal(one.dual_coef_, again.dual_coef_)
 
 
+def test_a_store_of_squares_gives_the_solution_of_the_whole_matrix_for_any_number_of_threads():
+    X, y = clouds(2100, 6)
+    targets = codes.code_matrix("ovo", 6)[y]
+    kernel, order = kernels.Gaussian(gamma=0.5), np.argsort(y, kind="stable")
+    rows = kernel.prepare(X, kernel.origin(X))
+    whole = grams.DenseGram(grams.gram_matrix(kernel, rows[order], np.float64), order)
+    store = grams.SquareGram(kernel, rows, np.float64, 2.0**27, order)
+    index = np.concatenate([np.arange(350), np.arange(700, 1050)])
+    np.testing.assert_allclose(store.block(index), whole.block(index), rtol=1e-13)
+    scattered = np.arange(0, 2100, 7)
+    np.testing.assert_allclose(store.block(scattered), whole.block(scattered), rtol=1e-13)
+    dense = SVM(C=3.0, tol=1e-6).fit_gram(whole, targets)
+    one, two = (SVM(C=3.0, tol=1e-6).fit_gram(store, targets, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_allclose(one.objective_, dense.objective_, rtol=1e-9)
+    np.testing.assert_allclose(one.training_margins_, dense.training_margins_, atol=1e-6)
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+
+
+def test_columns_of_a_few_features_are_solved_without_the_whole_matrix():
+    X, y = clouds(5200, 8)
+    clf = OutputCodeClassifier("ovo", SVM(C=3.0), "hamming")
+    gram = clf.machine.gram(X, codes.code_matrix("ovo", 8)[y])
+    assert isinstance(gram, grams.SquareGram)
+    index = np.arange(1300)
+    assert isinstance(gram.square(index, np.empty(1300**2, gram.dtype)), grams.DenseGram)
+    assert gram.square(index, np.empty(10, gram.dtype)).matrix is None  # too little memory
+
+
 def test_kept_rows_are_kernel_values():
     X, _ = clouds(60, 3)
     kernel = kernels.Gaussian(gamma=0.5)

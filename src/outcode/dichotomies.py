@@ -247,10 +247,18 @@ def separation(code: Array) -> Array:
 
 def _products(A: Array, B: Array) -> Array:
     """Return A B', exactly: a code of many columns, all pairs for one, is mostly zeros."""
-    kind: Any = sparse.csr_array if max(A.shape[1], len(B)) > MANY_COLUMNS else np.asarray
+    if max(A.shape[1], len(B)) > MANY_COLUMNS:
+        return np.asarray((_sparse(A) @ _sparse(B).T).toarray())
     with single_blas():
-        product = kind(A, dtype=np.float64) @ kind(B, dtype=np.float64).T
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+        return np.asarray(A.astype(np.float64) @ B.astype(np.float64).T)
+
+
+def _sparse(A: Array) -> sparse.csr_array:
+    """Return a matrix without its zeros: scipy's own way takes several times as long."""
+    place = np.flatnonzero(A)
+    ends = np.searchsorted(place, np.arange(len(A) + 1) * A.shape[1])
+    values = A.ravel()[place].astype(np.float64)
+    return sparse.csr_array((values, place % A.shape[1], ends), shape=A.shape)
 
 
 def correction(code: Array, opposed: Array | None = None) -> int:

@@ -30,6 +30,11 @@ from outcode.solvers.svm.loops import add_rows, gather
 DOUBLE_LIMIT = 5000
 #: Rows exponentiated at a time.
 BAND = 64
+#: Rows that stand together in at most so many runs are taken run by run.
+RUNS = 8
+#: Fewer features than this make kernel values cheap: up to so many rows, computing all that a
+#: column may ask for costs less than choosing some.
+FEW_FEATURES, FEW_ROWS = 64, 20_000
 
 
 class DenseGram:
@@ -73,15 +78,13 @@ class DenseGram:
         """Return the square matrix of some rows, contiguous, in the memory given."""
         memory = np.empty(len(index) ** 2, dtype=self.dtype) if memory is None else memory
         out = memory.reshape(len(index), len(index))
-        starts = np.flatnonzero(np.diff(index, prepend=-2) != 1)
-        if len(starts) > 8:
+        runs = _runs(index)
+        if len(runs) > RUNS:
             gather(self.matrix, index.astype(np.uint32), out)
             return out
-        places = [slice(a, b) for a, b in pairwise([*starts, len(index)])]
-        for rows in places:  # the rows of a few classes, which stand together
-            for columns in places:
-                source = tuple(slice(index[p][0], index[p][-1] + 1) for p in (rows, columns))
-                out[rows, columns] = self.matrix[source]
+        for rows, source in runs:  # the rows of a few classes, which stand together
+            for columns, others in runs:
+                out[rows, columns] = self.matrix[source, others]
         return out
 
     def strip(self, index: Array) -> Array:
@@ -218,6 +221,61 @@ class KeptGram(RowGram):
         return out
 
 
+class SquareGram(RowGram):
+    """Kernel values on demand that are cheap: whole squares of columns, nothing else.
+
+    A column of a code with zeros uses the rows of a few classes, which stand together. The values
+    within a class serve all its columns and are kept; those between two classes are computed for
+    the one column that asks, in memory that the next column uses again.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.kept: dict[tuple[int, int], Array] = {}
+        self.tiles: dict[tuple[int, int], list[tuple[slice, kernels.Rows]]] = {}
+
+    def block(self, index: Array, memory: Array | None = None) -> Array:
+        """Return the square matrix of some rows, in the memory given."""
+        runs = _runs(index)
+        if len(runs) > RUNS:
+            return super().block(index, memory)
+        memory = np.empty(len(index) ** 2, dtype=self.dtype) if memory is None else memory
+        out = memory.reshape(len(index), len(index))
+        for a, (rows, source) in enumerate(runs):
+            out[rows, rows] = self._within(source)
+            for columns, others in runs[a + 1 :]:
+                self._between(source, others, out[rows, columns], out[columns, rows])
+        return out
+
+    def square(self, index: Array, memory: Array | None = None) -> Any:
+        """Return the store of some rows alone: all its values, in the memory if there is enough."""
+        if memory is None or memory.size < len(index) ** 2:
+            return super().square(index, memory)
+        return DenseGram(self.block(index, memory[: len(index) ** 2]))
+
+    def _within(self, run: slice) -> Array:
+        """Return the values of rows that stand together, computed once."""
+        key = run.start, run.stop
+        if key not in self.kept:  # threads that come at once compute the same bits
+            self.kept[key] = super().block(np.arange(run.start, run.stop))
+        return self.kept[key]
+
+    def _between(self, rows: slice, columns: slice, out: Array, mirror: Array) -> None:
+        """Write the values of some rows and others, and their transpose, in tiles."""
+        for a, left in self._tiles(rows):
+            for b, right in self._tiles(columns):
+                self.kernel.fill(left, right, out[a, b])
+                mirror[b, a] = out[a, b].T
+
+    def _tiles(self, run: slice) -> list[tuple[slice, kernels.Rows]]:
+        """Return rows that stand together in tiles, made once, with their places among them."""
+        key = run.start, run.stop
+        if key not in self.tiles:
+            rows = self.ready[run]
+            self.tiles[key] = [(cut, rows[cut]) for cut in cuts(len(rows), 2 * TILE)]
+        return self.tiles[key]
+
+
 class FeatureGram(RowGram):
     """The store of a linear kernel that keeps dense or sparse rows alone."""
 
@@ -231,6 +289,15 @@ def _features(kernel: kernels.Kernel, rows: kernels.Rows, order: Array | None) -
     if not kernel.linear or sparse.issparse(rows.values):
         return None
     return np.asarray(rows.values if order is None else rows.values[order], dtype=np.float64)
+
+
+def _runs(index: Array) -> list[tuple[slice, slice]]:
+    """Return where rows that stand together are in ``index``, and in the store."""
+    starts = np.flatnonzero(np.diff(index, prepend=-2) != 1)
+    return [
+        (slice(a, b), slice(int(index[a]), int(index[b - 1]) + 1))
+        for a, b in pairwise([*starts.tolist(), len(index)])
+    ]
 
 
 Gram = DenseGram | RowGram
@@ -254,13 +321,16 @@ def gram(
 ) -> Gram:
     """Return the Gram store of ``rows``: in memory if it fits, else rows on demand (said so).
 
-    Without ``whole`` rows are on demand in any case: whoever asks will not look at most of them.
+    Without ``whole`` rows are on demand in any case: whoever asks wants the squares of some rows,
+    or, where a value costs more than little, only a part of them.
     """
     n = len(rows)
     dtype = precision(n, dtype)
     budget = memory_budget(max_memory)
     if not whole:
-        return RowGram(kernel, rows, dtype, budget / 2, order, origin)
+        cheap = n <= FEW_ROWS and rows.values.shape[1] < FEW_FEATURES
+        store = SquareGram if cheap else RowGram
+        return store(kernel, rows, dtype, budget / 2, order, origin)
     if n**2 * dtype.itemsize <= budget:
         ready = rows if order is None else rows[order]
         matrix = gram_matrix(kernel, ready, dtype, n_jobs)

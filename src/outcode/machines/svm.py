@@ -210,12 +210,8 @@ class SVM(GrowingMachine):
         return products.margins(gram, solutions, 0, self.bias == "free")
 
     def needs_whole(self, kernel: kernels.Kernel, X: Any, targets: Any) -> bool:
-        """Large columns of few of the rows, as in one-vs-one, look at less than half of it.
-
-        Values of a few features are cheap: up to 20,000 rows all of them cost less than choosing.
-        """
-        cheap = X.shape[0] <= (20_000 if X.shape[1] < 64 else grams.DOUBLE_LIMIT)
-        if cheap or sparse.issparse(X) or not kernel.as_near:
+        """Large columns of few of the rows, as in one-vs-one, look at the squares of their rows."""
+        if X.shape[0] <= grams.DOUBLE_LIMIT or sparse.issparse(X) or not kernel.as_near:
             return True
         code, label = distinct(targets)
         share = np.mean(np.bincount(label) @ (code != 0)) / X.shape[0]

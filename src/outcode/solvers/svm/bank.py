@@ -341,7 +341,7 @@ class _Bank:
 
     def solve(self, chunk: range) -> None:
         """Solve the columns of a chunk."""
-        for t in chunk:
+        for t in chunk if self.features is not None else ():
             self._begin_inside(t)
         sizes = np.diff(self.layout.offset[chunk.start : chunk.stop + 1])
         if sizes.max() > SMALL:
