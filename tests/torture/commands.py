@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
 from functools import cache, partial
 from pathlib import Path
@@ -21,6 +26,7 @@ from outcode.persistence import load
 COMPARE = "compare data.csv --target class --methods ova+hinge,ovo+hinge,svc --folds 3 --time 0"
 FIT = "fit data.csv --target class -m ova+softmax --folds 0 -o model.oc"
 PREDICT = "predict model.oc many.csv --proba -o out.csv"
+EXPORT = "export model.oc -o new.py"
 #: Exit codes that say what happened: done, some runs failed, bad input, interrupted or killed.
 CLEAN = {0, 1, 2, 3, 130, 143, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL}
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -34,13 +40,20 @@ def rows() -> str:
     return "\n".join(["a,b,c,d,class", *lines, ""])
 
 
-def prepare(folder: Path) -> None:
-    """Put a file, a longer one of rows to predict, and a model into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+@cache
+def template() -> Path:
+    """Return a folder with a file, a longer one of rows to predict, and a model."""
+    folder = Path(tempfile.mkdtemp(prefix="torture-"))
     (folder / "data.csv").write_text(rows())
     head, *body = rows().splitlines()
     (folder / "many.csv").write_text("\n".join([head, *body * 200, ""]))
     assert start(FIT, folder).wait() == 0
+    return folder
+
+
+def prepare(folder: Path) -> None:
+    """Put the files that a command needs into a folder."""
+    shutil.copytree(template(), folder, dirs_exist_ok=True)
 
 
 def start(command: str, folder: Path, **how) -> subprocess.Popen:
@@ -49,6 +62,50 @@ def start(command: str, folder: Path, **how) -> subprocess.Popen:
     shown = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     stdin = subprocess.DEVNULL
     return subprocess.Popen(arguments, cwd=folder, stdin=stdin, **shown | how)
+
+
+def run_here(command: str, folder: Path) -> None:
+    """Be the command, in a process of its own."""
+    os.chdir(folder)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    from outcode.app.cli import main
+
+    sys.argv = ["outcode", *command.split()]
+    main()
+
+
+class Forked:
+    """A command in a process forked where the libraries are imported: seconds less than a new one.
+
+    It has what the attacks use of ``subprocess.Popen``.
+    """
+
+    def __init__(self, command: str, folder: Path) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["__main__", "torture.imported"])
+        self.process = context.Process(target=run_here, args=(command, folder))
+        self.process.start()
+        self.pid, self.send_signal = self.process.pid, partial(os.kill, self.process.pid)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, or raise when it takes longer."""
+        self.process.join(timeout)
+        if self.process.exitcode is None:
+            raise subprocess.TimeoutExpired("outcode", timeout or 0.0)
+        return self.process.exitcode
+
+
+@cache
+def seconds(command: str) -> float:
+    """Return how long a forked command takes when nothing happens to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
+        Forked("--version", Path(folder)).wait()  # the server is up
+        begin = time.monotonic()
+        assert Forked(command, Path(folder)).wait() == 0
+        return time.monotonic() - begin
 
 
 def family(process: subprocess.Popen) -> list[psutil.Process]:
@@ -74,6 +131,7 @@ def odd_files(folder: Path, known: set[str]) -> list[str]:
         "report.db-shm",
         "out.csv",
         "new.oc",
+        "new.py",
     }
     found = {path.name for path in folder.iterdir()} - allowed
     return [f"{name} left" for name in sorted(found)]
@@ -87,7 +145,11 @@ def whole(folder: Path) -> list[str]:
     if (folder / "out.csv").exists():
         lines = (folder / "out.csv").read_text().splitlines()
         faults += [] if len(lines) == 200 * 150 + 1 else [f"{len(lines)} lines of predictions"]
-    load(folder / "model.oc")
+    for name in ("model.oc", "new.oc"):
+        if (folder / name).exists():
+            load(folder / name)
+    if (folder / "new.py").exists():
+        compile((folder / "new.py").read_text(), "new.py", "exec")
     return faults
 
 
@@ -99,13 +161,30 @@ def cells(folder: Path) -> list:
         return [(r["key"], r["seconds"]) for r in store.records(store.finished_keys())]
 
 
+def wait_for_moment(command: str, folder: Path, rng: random.Random, cold: bool) -> None:
+    """Wait until a random moment of a command, or until shortly after it begins to write."""
+    longest = 6.0 if cold else seconds(command)
+    if rng.random() < 0.5:
+        time.sleep(rng.uniform(0.0, longest))
+        return
+    known, until = set(os.listdir(folder)), time.monotonic() + 2 * longest
+    while set(os.listdir(folder)) == known and time.monotonic() < until:
+        time.sleep(0.001)
+    time.sleep(rng.uniform(0.0, 0.03))
+
+
 def killed(command: str, number: int, folder: Path) -> list[str]:
-    """Kill a command, or one of its workers, at a random moment; then let it run to its end."""
-    rng, folder = random.Random(number), folder / str(number)
+    """Kill a command, or one of its workers, at a random moment; then let it run to its end.
+
+    Every tenth is started from nothing, the others are forked.
+    """
+    rng, folder, cold = random.Random(number), folder / str(number), number % 10 == 0
     prepare(folder)
+    run = start if cold else Forked
     known = {path.name for path in folder.iterdir()}
-    process = start(command, folder)
-    time.sleep(rng.uniform(0.0, 6.0))
+    seconds(command)
+    process = run(command, folder)
+    wait_for_moment(command, folder, rng, cold)
     workers, sent = family(process), rng.choice(SIGNALS)
     try:
         victim = rng.choice(workers) if workers and rng.random() < 0.3 else process
@@ -113,18 +192,20 @@ def killed(command: str, number: int, folder: Path) -> list[str]:
         if sent == signal.SIGINT and rng.random() < 0.5:
             time.sleep(rng.uniform(0.0, 0.5))
             victim.send_signal(sent)  # twice: at once
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, ProcessLookupError):
         pass
     code = process.wait(timeout=60)
     faults = [] if code in CLEAN else [f"exit code {code} after {sent.name}"]
     faults += left_behind(workers)
     before = cells(folder)
     faults += whole(folder)
-    code = start(command, folder).wait(timeout=300)
+    code = run(command, folder).wait(timeout=300)
     faults += [] if code == 0 else [f"exit code {code} when run again"]
     after = dict(cells(folder))
     faults += [f"run {key[:8]} lost or computed again" for key, s in before if after.get(key) != s]
-    return faults + whole(folder) + odd_files(folder, known)
+    faults += whole(folder) + odd_files(folder, known)
+    shutil.rmtree(folder)
+    return faults
 
 
 def no_room(size: int) -> None:
@@ -164,7 +245,7 @@ SURROUNDINGS = {
 
 
 def odd_surroundings(number: int, folder: Path) -> list[str]:
-    """Run a command where variables are odd, the output is closed or the folder is read-only."""
+    """Run a command where variables are odd, or the output is closed."""
     folder = folder / str(number)
     prepare(folder)
     name = list(SURROUNDINGS)[number % len(SURROUNDINGS)]
@@ -193,33 +274,84 @@ def two_at_once(number: int, folder: Path) -> list[str]:
     return faults + ([] if len(keys) == len(set(keys)) > 0 else [f"{len(keys)} runs stored"])
 
 
-def damaged_store(number: int, folder: Path) -> list[str]:
-    """Damage the file of finished runs: a clear error or a correct report, and no traceback."""
-    rng, folder = random.Random(number), folder / str(number)
-    prepare(folder)
-    start(COMPARE, folder).wait(timeout=300)
-    raw = bytearray((folder / "report.db").read_bytes())
-    if number % 2:
-        raw = raw[: rng.randrange(len(raw))]
-    else:
+def spoilt(path: Path, rng: random.Random, kind: int) -> None:
+    """Damage the file of finished runs, or put another file in its place."""
+    raw = bytearray(path.read_bytes())
+    if kind == 0:
         for _ in range(rng.choice([1, 20, 500])):
             raw[rng.randrange(len(raw))] = rng.randrange(256)
-    (folder / "report.db").write_bytes(raw)
-    (folder / "report.db-wal").unlink(missing_ok=True)
+    elif kind == 1:
+        raw = raw[: rng.randrange(len(raw))]
+    elif kind == 2:
+        raw = rng.choice([b"", b"a,b\n1,2\n", rng.randbytes(5000)])
+    else:
+        statement = ("PRAGMA user_version = 99", "PRAGMA application_id = 1", "DROP TABLE cells")
+        with sqlite3.connect(path) as store:
+            store.execute(statement[kind - 3])
+        store.close()
+        return
+    path.write_bytes(raw)
+
+
+def damaged_store(number: int, folder: Path) -> list[str]:
+    """Damage the file of finished runs: a clear error or a correct report, and no traceback."""
+    folder = folder / str(number)
+    shutil.copytree(finished_study(), folder)
+    spoilt(folder / "report.db", random.Random(number), number % 6)
     process = start(COMPARE, folder, stderr=subprocess.PIPE, text=True)
     told = process.communicate(timeout=300)[1]
     faults = [] if process.returncode in CLEAN else [f"exit code {process.returncode}"]
+    if process.returncode in (1, 2) and not told.strip():
+        faults.append("no reason given")
     return faults + (["a traceback"] if "Traceback" in told else [])
+
+
+@cache
+def finished_study() -> Path:
+    """Return a folder in which a study has finished."""
+    folder = Path(tempfile.mkdtemp(prefix="torture-"))
+    prepare(folder)
+    assert start(COMPARE, folder).wait(timeout=300) == 0
+    return folder
+
+
+def no_rights() -> None:
+    """Take the right to write where permissions forbid it, which only root has."""
+    drop, override = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE
+    if os.getuid() == 0:
+        ctypes.CDLL(None).prctl(drop, override, 0, 0, 0)
+
+
+def read_only(number: int, folder: Path) -> list[str]:
+    """Run a command where nothing can be written: a clear error, and no file touched."""
+    folder = folder / str(number)
+    prepare(folder)
+    for path in (folder.parent, folder, *folder.iterdir()):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    command = (COMPARE, FIT, PREDICT, EXPORT)[number % 4]
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    how = {"preexec_fn": no_rights, "stderr": subprocess.PIPE, "text": True}
+    process = start(command, folder, **how)
+    told = process.communicate(timeout=300)[1]
+    faults = [] if process.returncode in (1, 2) else [f"exit code {process.returncode}"]
+    faults += ["a traceback"] if "Traceback" in told else []
+    faults += [] if told.strip() else ["no reason given"]
+    same = before == {path.name: path.read_bytes() for path in folder.iterdir()}
+    folder.chmod(0o755)
+    folder.parent.chmod(0o755)
+    return faults + ([] if same else ["a file was changed"])
 
 
 def parts() -> dict:
     """Return the name of each part and its case, how many in a whole run, and how many a record."""
     return {
         "killed compare": (partial(killed, COMPARE), 300, 1),
-        "killed fit": (partial(killed, FIT.replace("model.oc", "new.oc")), 100, 1),
-        "killed predict": (partial(killed, PREDICT), 100, 1),
+        "killed fit": (partial(killed, FIT.replace("model.oc", "new.oc")), 300, 1),
+        "killed predict": (partial(killed, PREDICT), 300, 1),
+        "killed export": (partial(killed, EXPORT), 300, 1),
         "full disk": (full_disk, 60, 1),
         "odd surroundings": (odd_surroundings, 36, 1),
         "two runs, one store": (two_at_once, 20, 1),
-        "damaged store": (damaged_store, 100, 1),
+        "damaged store": (damaged_store, 120, 1),
+        "read-only folder": (read_only, 12, 1),
     }
