@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from scipy import stats
 
 import fake_records
 from outcode import statistics
@@ -12,6 +13,11 @@ from outcode.app.report import comparison, evidence
 
 #: Methods, folds and rows a fold of the simulated studies.
 SHAPES = ((2, 5, 30), (5, 5, 30), (8, 5, 60), (8, 10, 100), (5, 10, 20))
+#: Every method is wrong on a row with probability 0.2; two of them are on the same row with BOTH,
+#: so that OWN / rows is the variance over folds of what is a method's own.
+HARD = stats.norm.isf(0.2)
+BOTH = stats.multivariate_normal([0, 0], [[1, 0.64], [0.64, 1]]).cdf([-HARD, -HARD])
+OWN = 0.2 - BOTH
 
 
 def errors(rng: np.random.Generator, methods: int, folds: int, rows: int) -> np.ndarray:
@@ -22,9 +28,8 @@ def errors(rng: np.random.Generator, methods: int, folds: int, rows: int) -> np.
     """
     hard = rng.normal(size=(folds, rows, 1))
     own = rng.normal(size=(folds, rows, methods))
-    wrong = (0.8 * hard + 0.6 * own > 0.8416).mean(axis=1)  # P(N > 0.8416) = 0.2
-    fold = np.std(wrong - wrong.mean(axis=1, keepdims=True), axis=0).mean()
-    return wrong + fold / np.sqrt(folds - 1) * rng.normal(size=methods)
+    wrong = (0.8 * hard + 0.6 * own > HARD).mean(axis=1)
+    return wrong + np.sqrt(OWN / rows / (folds - 1)) * rng.normal(size=methods)
 
 
 def a_difference_where_there_is_none(number: int, _: Path) -> list[str]:

@@ -9,7 +9,7 @@ Over many data sets, from one error per data set and method:
 On one data set: :func:`corrected_t` and :func:`bayesian_corrected_t` from the errors of its folds,
 :func:`mean_interval` for one method's, :func:`mcnemar` from the rows of one test set.
 :func:`win_tie_loss` counts the paired t tests of many data sets. :func:`calibration` tests whether
-probabilities hold.
+probabilities hold. :func:`against_best` corrects for the choice of the best from the same table.
 
 :data:`TESTS` are the tests a report runs; each file enters its own at its foot.
 
@@ -20,6 +20,7 @@ frozen dataclass of numbers with ``sentence``, its meaning in plain words.
 """
 
 from outcode.statistics import folds, ranks, rows, signed_ranks
+from outcode.statistics.best import against_best
 from outcode.statistics.calibration import Calibration, calibration
 from outcode.statistics.folds import (
     CorrectedT,
@@ -31,7 +32,7 @@ from outcode.statistics.folds import (
     mean_interval,
     win_tie_loss,
 )
-from outcode.statistics.pairs import BayesianPair, BayesianPairs, Comparison, Pair, holm
+from outcode.statistics.pairs import BayesianPair, BayesianPairs, Comparison, Pair, holm, with_best
 from outcode.statistics.ranks import (
     AverageRanks,
     Friedman,
@@ -71,6 +72,7 @@ __all__ = [
     "WilcoxonPair",
     "WinTieLoss",
     "WinTieLossPair",
+    "against_best",
     "average_ranks",
     "bayesian_corrected_t",
     "bayesian_signed_rank",
@@ -86,4 +88,5 @@ __all__ = [
     "nemenyi",
     "wilcoxon",
     "win_tie_loss",
+    "with_best",
 ]

@@ -51,10 +51,10 @@ class CorrectedTPair(Pair):
         Whether ``p_holm`` is at most the significance level.
     sentence : str, default=""
         The result in plain words.
-    t : float
-        The t statistic. It is infinite when all folds show the same difference.
     df : int
         Degrees of freedom.
+    t : float
+        The t statistic. It is infinite when all folds show the same difference.
     """
 
     t: float

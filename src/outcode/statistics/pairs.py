@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from outcode._checks import Array, lookup
+from outcode.statistics.best import against_best, degrees
 from outcode.statistics.table import Table
 
 
@@ -40,6 +41,8 @@ class Pair:
         Whether ``p_holm`` is at most the significance level.
     sentence : str, default=""
         The result in plain words.
+    df : float, default=inf
+        Degrees of freedom of the test.
     """
 
     first: str
@@ -52,6 +55,7 @@ class Pair:
     interval: tuple[float, float] | None = None
     significant: bool = False
     sentence: str = ""
+    df: float = np.inf
 
     @property
     def size(self) -> str:
@@ -72,6 +76,8 @@ P = TypeVar("P", bound=Pair)
 ROPE = 0.01
 #: A practical verdict needs this probability.
 SURE = 0.95
+TOO_FEW = ", too few for any pair to differ significantly"
+CORRECTED = " corrected for the choice of the best"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,6 +258,55 @@ def compare(
     )
 
 
+def with_best(pairs: Sequence[P], alpha: float, scope: str) -> tuple[tuple[P, ...], str]:
+    """Return the best method's pairs, corrected for its choice from the same table, and in words.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        The best method, as the first, with every other one.
+    alpha : float
+        The probability allowed for one or more false claims.
+    scope : str
+        What the answer rests on, in words.
+
+    Returns
+    -------
+    pairs : tuple of Pair
+        The pairs with the corrected p values in ``p_holm``.
+    sentence : str
+        One sentence about all of them.
+
+    Examples
+    --------
+    >>> pair = Pair(first="A", second="B", advantage=0.1, leader="A", p_value=0.01)
+    >>> print(with_best([pair], 0.05, "these 10 folds")[1])
+    A is better than B on these 10 folds (p = 0.01; A ahead by 0.1).
+    """
+    corrected = against_best([pair.p_value for pair in pairs], degrees(pairs))
+    judged = []
+    for pair, p in zip(pairs, corrected.tolist(), strict=True):
+        least = float(against_best([pair.least_p] * len(pairs), pair.df)[0])
+        few = TOO_FEW if least > alpha else ""
+        judged.append(_worded(pair, p, alpha, scope, CORRECTED if len(pairs) > 1 else "", few))
+    return tuple(judged), _told(judged, alpha, scope)
+
+
+def _told(pairs: Sequence[Pair], alpha: float, scope: str) -> str:
+    clearest = min(pairs, key=lambda pair: pair.p_holm)
+    if len(pairs) == 1:
+        return clearest.sentence
+    worse = sum(pair.significant for pair in pairs)
+    p = p_words(clearest.p_holm, alpha) + CORRECTED
+    if not worse:
+        few = TOO_FEW if TOO_FEW in clearest.sentence else ""
+        return f"None of the {len(pairs)} other methods is significantly worse than \
+{clearest.first} on {scope}{few} (smallest {p})."
+    tell = f"{worse} of the {len(pairs)} other methods are significantly worse than"
+    return f"{tell} {clearest.first} on {scope}, most clearly {clearest.second} ({p}; \
+{clearest.size})."
+
+
 def summary(pairs: Sequence[Pair], table: Table, alpha: float) -> str:
     """Return one sentence about all pairs: how many differ significantly, and the clearest."""
     clearest = min(pairs, key=lambda pair: pair.p_holm)
@@ -277,12 +332,16 @@ def p_words(p: float, alpha: float) -> str:
 
 
 def _judged(pair: P, p_holm: float, alpha: float, scope: str, n_pairs: int) -> P:
+    after = " after Holm" if n_pairs > 1 else ""
+    return _worded(pair, p_holm, alpha, scope, after, _too_few(pair, alpha, n_pairs))
+
+
+def _worded(pair: P, p_holm: float, alpha: float, scope: str, after: str, few: str) -> P:
     significant = p_holm <= alpha and pair.leader is not None
-    p = p_words(p_holm, alpha) + (" after Holm" if n_pairs > 1 else "")
+    p = p_words(p_holm, alpha) + after
     if significant:
         verdict = f"{pair.leader} is better than {pair.other} on {scope}"
     else:
-        few = _too_few(pair, alpha, n_pairs)
         verdict = f"{pair.first} and {pair.second} are not significantly different on {scope}{few}"
     sentence = f"{verdict} ({p}; {pair.size})."
     return replace(pair, p_holm=p_holm, significant=significant, sentence=sentence)
@@ -312,6 +371,4 @@ def bayesian_summary(pairs: Sequence[BayesianPair], scope: str) -> str:
 
 
 def _too_few(pair: Pair, alpha: float, n_pairs: int) -> str:
-    return (
-        ", too few for any pair to differ significantly" if pair.least_p * n_pairs > alpha else ""
-    )
+    return TOO_FEW if pair.least_p * n_pairs > alpha else ""

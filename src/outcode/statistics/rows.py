@@ -43,6 +43,8 @@ class McNemarPair(Pair):
         Whether ``p_holm`` is at most the significance level.
     sentence : str, default=""
         The result in plain words.
+    df : float, default=inf
+        Degrees of freedom: the test has none.
     only_first : int
         Number of rows that only the first method gets wrong.
     only_second : int

@@ -60,6 +60,8 @@ class WilcoxonPair(Pair):
         Whether ``p_holm`` is at most the significance level.
     sentence : str, default=""
         The result in plain words.
+    df : float, default=inf
+        Degrees of freedom: the test has none.
     R_plus : float
         Rank sum of the data sets on which the first method is better, those without a difference
         split.

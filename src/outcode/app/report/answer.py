@@ -177,9 +177,9 @@ def _verdict(found: dict[str, Any], pair: dict[str, Any]) -> str:
     p = pair["p_holm"]
     size = "p < 0.001" if p is not None and p < 0.001 else f"p = {p:.2g}" if p is not None else ""
     told = (
-        f"The difference is real ({size} after Holm)"
+        f"The difference is real ({size})"
         if pair["significant"]
-        else f"With {found['scope']} the difference could be chance ({size} after Holm)"
+        else f"With {found['scope']} the difference could be chance ({size})"
     )
     return f"{told}; {pair['practical_sentence']}."
 
