@@ -4,16 +4,17 @@ Column s, on the rows it uses, minimises  ridge |w|^2 + sum_i w_i (t_is - f_s(x_
 constant 1 in the kernel, so  alpha = (K + 1 + ridge W^-1)^-1 t = G^-1 t.  The margin of row i under
 the column trained without it is  t_i - alpha_i / [G^-1]_ii,  and nothing is trained again.
 
-With H = W^1/2 (K + 1) W^1/2 = V diag(e) V' one eigendecomposition serves all ridge values:
+With H = W^1/2 (K + 1) W^1/2 and the Cholesky factorisation H + ridge I = L L'
 
-    alpha = W^1/2 V (e + ridge)^-1 V' W^1/2 t,    [G^-1]_ii = w_i sum_k V_ik^2 / (e_k + ridge)
+    alpha = W^1/2 L'^-1 L^-1 W^1/2 t,    [G^-1]_ii = w_i sum_k [L^-1]_ki^2
 
-For a few ridge values a Cholesky factorisation of H + ridge I for each costs less.
+for each ridge value: eight of them cost as much as one eigendecomposition of H, and three to five
+are enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,18 +22,14 @@ from scipy.linalg import lapack
 
 from outcode._checks import Array
 
-#: From this many ridge values on, one eigendecomposition costs less than their factorisations.
-FEW_RIDGES = 5
 #: Numbers in the stacked matrices of one batch of columns.
 BATCH = 2**19
-#: Eigenvalues of H + ridge I below this part of the largest of H are rounding.
-EPSILON = 1e-14
 #: Larger systems are factorised one by one.
-SMALL = 96
+SMALL = 48
 
 
 @dataclass(frozen=True)
-class _Systems:
+class Systems:
     """Columns that are solved together: B systems of p rows, each with c columns.
 
     ``rows``, ``root`` (B, p): the rows of each system and the square roots of their weights;
@@ -59,7 +56,13 @@ class _Systems:
         return H
 
 
-def loo_margins(gram: Array, targets: Array, ridges: Array, weight: Array) -> Array:
+def loo_margins(
+    gram: Array,
+    targets: Array,
+    ridges: Array,
+    weight: Array,
+    systems: Sequence[Systems] | None = None,
+) -> Array:
     """Return the (n_ridges, n_samples, n_dichotomies) leave-one-out margins.
 
     Parameters
@@ -69,6 +72,7 @@ def loo_margins(gram: Array, targets: Array, ridges: Array, weight: Array) -> Ar
         which has not seen the row
     ridges : (n_ridges,) positive; where H + ridge I is not positive definite the margins are NaN
     weight : (n_samples,); a row is left out with all of its weight
+    systems : :func:`grouped` of the targets and the weight, where they are known already
 
     Examples
     --------
@@ -79,15 +83,14 @@ def loo_margins(gram: Array, targets: Array, ridges: Array, weight: Array) -> Ar
     ridges = np.asarray(ridges, dtype=np.float64)
     dual = np.zeros((len(ridges), *targets.shape))
     held_out = np.zeros_like(dual)
-    solve = _spectral if len(ridges) >= FEW_RIDGES else _factorised
-    for systems in _systems(targets, weight):
-        alpha, inverse = solve(systems.scaled(gram), systems, ridges)
-        real = systems.root > 0
-        left_out = systems.targets - alpha / np.where(real, inverse, 1.0)[:, :, :, None]
-        rows, columns = systems.rows[:, :, None], systems.columns[:, None, :]
+    for part in grouped(targets, weight) if systems is None else systems:
+        alpha, inverse = _factorised(part.scaled(gram), part, ridges)
+        real = part.root > 0
+        left_out = part.targets - alpha / np.where(real, inverse, 1.0)[:, :, :, None]
+        rows, columns = part.rows[:, :, None], part.columns[:, None, :]
         if not real.all():
             system, place = np.nonzero(real)
-            rows, columns = systems.rows[system, place, None], systems.columns[system]
+            rows, columns = part.rows[system, place, None], part.columns[system]
             alpha, left_out = alpha[:, system, place], left_out[:, system, place]
         dual[:, rows, columns], held_out[:, rows, columns] = alpha, left_out
     used = (targets != 0) & (weight > 0)[:, None]
@@ -98,21 +101,8 @@ def loo_margins(gram: Array, targets: Array, ridges: Array, weight: Array) -> Ar
     return held_out
 
 
-def _spectral(H: Array, systems: _Systems, ridges: Array) -> tuple[Array, Array]:
+def _factorised(H: Array, systems: Systems, ridges: Array) -> tuple[Array, Array]:
     """Return alpha (n_ridges, B, p, c) and [G^-1]_ii (n_ridges, B, p)."""
-    e, V = np.linalg.eigh(H)
-    root, (size, p, c) = systems.root[:, :, None], systems.targets.shape
-    lifted = e[:, :, None] + ridges  # (B, p, n_ridges)
-    floor = EPSILON * np.abs(e).max(axis=1)[:, None, None]
-    shrunk = 1.0 / np.where((lifted > floor).all(axis=1, keepdims=True), lifted, np.nan)
-    projected = V.transpose(0, 2, 1) @ (root * systems.targets)
-    both = (projected[:, :, None, :] * shrunk[:, :, :, None]).reshape(size, p, -1)
-    alpha = (root * (V @ both)).reshape(size, p, len(ridges), c)
-    return alpha.transpose(2, 0, 1, 3), (root**2 * ((V * V) @ shrunk)).transpose(2, 0, 1)
-
-
-def _factorised(H: Array, systems: _Systems, ridges: Array) -> tuple[Array, Array]:
-    """As :func:`_spectral`, by a factorisation for each ridge value."""
     root = systems.root[:, :, None]
     alpha = np.empty((len(ridges), *systems.targets.shape))
     inverse = np.empty((len(ridges), *systems.root.shape))
@@ -145,7 +135,7 @@ def _solved(M: Array, t: Array) -> tuple[Array, Array]:
 
     With M = L L' the diagonal is made of the squared columns of L^-1.
     """
-    lower, info = lapack.dpotrf(M, lower=1, clean=1)
+    lower, info = lapack.dpotrf(M, lower=1, clean=1, overwrite_a=1)
     if info:
         return np.full(t.shape, np.nan), np.full(len(t), np.nan)
     solved, _ = lapack.dpotrs(lower, t, lower=1)
@@ -153,10 +143,10 @@ def _solved(M: Array, t: Array) -> tuple[Array, Array]:
     return solved, np.einsum("ik,ik->i", inverse.T, inverse.T)
 
 
-def _systems(targets: Array, weight: Array) -> Iterator[_Systems]:
-    """Yield all columns, those of like size together; columns that use the same rows share one."""
+def grouped(targets: Array, weight: Array) -> list[Systems]:
+    """Return all columns, those of like size together; columns that use the same rows share one."""
     groups = sorted(_groups(targets, weight), key=lambda group: len(group[0]))
-    root = np.sqrt(weight)
+    root, found = np.sqrt(weight), []
     while groups:
         size = len(groups[-1][0])
         c = len(groups[-1][1])
@@ -167,7 +157,8 @@ def _systems(targets: Array, weight: Array) -> Iterator[_Systems]:
             if len(columns) != c or len(rows) < 0.8 * size - 2:
                 break
             batch.append(groups.pop())
-        yield _stacked(batch, size, root, targets)
+        found.append(_stacked(batch, size, root, targets))
+    return found
 
 
 def _groups(targets: Array, weight: Array) -> Iterator[tuple[Array, Array]]:
@@ -181,7 +172,7 @@ def _groups(targets: Array, weight: Array) -> Iterator[tuple[Array, Array]]:
         yield np.flatnonzero(used[:, columns[0]]), np.array(columns)
 
 
-def _stacked(batch: list[tuple[Array, Array]], size: int, root: Array, targets: Array) -> _Systems:
+def _stacked(batch: list[tuple[Array, Array]], size: int, root: Array, targets: Array) -> Systems:
     rows = np.zeros((len(batch), size), dtype=np.intp)
     roots = np.zeros((len(batch), size))
     columns = np.array([columns for _, columns in batch])
@@ -189,4 +180,4 @@ def _stacked(batch: list[tuple[Array, Array]], size: int, root: Array, targets: 
         rows[b, : len(index)] = index
         roots[b, : len(index)] = root[index]
     signs = targets[rows[:, :, None], columns[:, None, :]].astype(np.float64)
-    return _Systems(rows, roots, columns, signs * (roots > 0)[:, :, None])
+    return Systems(rows, roots, columns, signs * (roots > 0)[:, :, None])

@@ -1,7 +1,7 @@
 """Trials of least squares on one set of rows: kernels, widths, ridge values and codes.
 
-One matrix of distances per kernel, one eigendecomposition per width and code, all ridge values
-from it; every trial has its exact leave-one-out margins, calibrated by one slope and one
+One matrix of distances per kernel, one factorisation per width, ridge value and set of rows that
+columns use; every trial has its exact leave-one-out margins, calibrated by one slope and one
 temperature (:mod:`outcode.decoders.shared`).
 """
 
@@ -19,7 +19,7 @@ from outcode import decoders, kernels
 from outcode._checks import Array
 from outcode.capabilities import HasProbabilities, can
 from outcode.decoders.shared import calibrate, scored
-from outcode.selection.closed_form import loo_margins
+from outcode.selection.closed_form import Systems, grouped, loo_margins
 
 #: Ridge values of the map.
 RIDGES = 10.0 ** np.linspace(-6.0, 1.0, 7)
@@ -76,6 +76,7 @@ class Landscape:
     def __post_init__(self) -> None:
         self._distances: dict[str, Array] = {}
         self._medians: dict[str, float] = {}
+        self._systems: dict[Any, list[Systems]] = {}
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -157,7 +158,7 @@ class Landscape:
         gram = self.gram(kernel, gamma) if gram is None else gram
         scale = max(float(gram.diagonal().mean()), 1e-300)
         matrix = self.codes[code]
-        margins = loo_margins(gram, matrix[self.labels], ridges * scale, self.weight)
+        margins = self.margins(gram, code, ridges * scale)
         usable = np.isfinite(margins).all(axis=(1, 2))
         margins, ridges = margins[usable], np.asarray(ridges)[usable]
         setting = {"machine": "ls", "kernel": kernel, "gamma": gamma, "code": code}
@@ -167,6 +168,13 @@ class Landscape:
             replace(trial, ridge=ridge, C=1.0 / (ridge * scale), seconds=seconds)
             for trial, ridge in zip(trials, ridges.tolist(), strict=True)
         ]
+
+    def margins(self, gram: Array, code: Any, ridges: Array) -> Array:
+        """Return the leave-one-out margins of a code's columns, (n_ridges, n, n_dichotomies)."""
+        targets = self.codes[code][self.labels]
+        if code not in self._systems:
+            self._systems[code] = grouped(targets, self.weight)
+        return loo_margins(gram, targets, ridges, self.weight, self._systems[code])
 
     def judged(self, margins: Array, matrix: Array, **setting: Any) -> list[Trial]:
         """Return trials from a stack of held-out margins (n_trials, n, n_dichotomies)."""

@@ -35,8 +35,8 @@ SCORINGS = {name: name for name in ("accuracy", "balanced_accuracy", "neg_log_lo
 class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     """A tuned and calibrated classifier in one line: machine, kernel, width, C and code by data.
 
-    Least squares has exact leave-one-out margins in closed form: from one eigendecomposition per
-    kernel width those of all ridge values 1 / C, for every column of every code. They map the
+    Least squares has exact leave-one-out margins in closed form: one factorisation for each kernel
+    width and ridge value 1 / C gives those of all columns that use the same rows. They map the
     landscape: kernels x widths x ridge values x codes. Settings are compared by their held-out
     rows; a kernel that cannot win any more, paired over rows, is not refined. Features count by
     what they say about the classes, unless plain ones do better. Near the optimum a weighted mean

@@ -18,7 +18,6 @@ from outcode.gram import given
 from outcode.machines import SVM, CrammerSinger, LeastSquares, Nystrom
 from outcode.parallel import thread_map
 from outcode.progress import progress
-from outcode.selection.closed_form import loo_margins
 from outcode.selection.landscape import RIDGES, Landscape, Trial, hopeless, preferred, sample
 
 #: Beyond MAP_SPLIT distinct rows the map is made on MAP_ROWS of them; its best settings are then
@@ -29,7 +28,7 @@ MAP_SPLIT, MAP_ROWS, FULL_ROWS = 400, 300, 3000
 LEAST_SQUARES_ROWS, LANDMARKS = 8000, (100, 2000)
 #: Codes of more columns are tried at the best width of the first code only, or not at all.
 MANY_COLUMNS, MOST_COLUMNS = 30, 1000
-#: The width tried first for every kernel with all ridge values, and those beside it: powers of 4.
+#: The width tried first for every kernel, and those beside it: powers of 4.
 MIDDLE, BESIDE = -1.0, (-2.0, 0.0)
 #: How many of the map's best settings, of different kernels and codes, are tried on all rows.
 NEAR = 3
@@ -172,27 +171,25 @@ class Search:
     def _map(self, land: Landscape) -> None:
         """Try every kernel at three widths, with features weighted and plain; go on at the ends.
 
-        Widths are powers of 4 around 1 / the median distance. All ridge values are tried at the
-        middle one; the best ridge value grows with gamma, so that three values do beside it.
+        Widths are powers of 4 around 1 / the median distance. Ridge values are bracketed at the
+        middle one; the best ridge value grows with gamma, so that three values do beside it. Other
+        widths are tried with the best code of the middle one, the other codes at the best width.
         """
         names = list(land.codes)
         often = [n for n in names if n == names[0] or land.codes[n].shape[1] <= MANY_COLUMNS]
-        self._each(self.kernels, lambda kernel: self._width(land, kernel, MIDDLE, often))
+        self._each(self.kernels, lambda kernel: self._middle(land, kernel, often))
         if not self.tried:
             raise ValueError(
                 "No kernel matrix is positive definite, whatever the ridge value: use kernels that "
                 "are, or a precomputed matrix with a larger diagonal."
             )
         moving = [k for k in self.kernels if _has_width(k)]
-        codes = [c for c in often if not self._hopeless(land, code=c)]
-        self._each(moving, lambda kernel: self._steps(land, kernel, BESIDE, codes))
+        self._each(moving, lambda kernel: self._steps(land, kernel, BESIDE))
         land = self._as_they_are(land, moving)
         alive = [k for k in self.kernels if not self._hopeless(land, kernel=k)]
-        codes = [c for c in codes if not self._hopeless(land, code=c)]
         ends = [k for k in moving if k in alive and self._best(k) != MIDDLE]
-        self._each(ends, lambda kernel: self._beyond(land, kernel, codes))
-        seldom = [name for name in names if name not in often]
-        self._each(alive, lambda k: self._width(land, k, self._best(k), seldom))
+        self._each(ends, lambda kernel: self._beyond(land, kernel))
+        self._each(alive, lambda kernel: self._other_codes(land, kernel, names))
 
     def _each(self, names: Sequence[Any], work: Callable[[Any], list[Trial]]) -> None:
         """Add the trials of every kernel, made by threads, unless it is too late."""
@@ -200,34 +197,57 @@ class Search:
             for found in thread_map(work, names, self.owner.n_jobs):
                 self._add(found)
 
-    def _width(
-        self, land: Landscape, kernel: Any, power: float, names: Sequence[Any], step: int = 0
-    ) -> list[Trial]:
-        """Return trials at one width: of all ridge values, or ``step`` from the best yet."""
-        found: list[Trial] = []
-        gamma = 4.0**power / land.median(kernel) if _has_width(kernel) else None
-        gram = land.gram(kernel, gamma) if names else None
-        self.powers[id(kernel), gamma] = power
-        for code in names:
-            ridges = self._ridges(kernel, code, step) if step else RIDGES
-            found += land.trials(kernel, gamma, code, ridges, gram)
+    def _middle(self, land: Landscape, kernel: Any, names: Sequence[Any]) -> list[Trial]:
+        """Return trials at the middle width: ridge values far apart, then those beside the best.
+
+        Further codes are tried with the best ridge value of the first and the two beside it.
+        """
+        gamma = self._gamma(land, kernel, MIDDLE)
+        gram = land.gram(kernel, gamma)
+        found = land.trials(kernel, gamma, names[0], RIDGES[1::2], gram)
+        if not found:
+            return land.trials(kernel, gamma, names[0], RIDGES[-1:], gram)
+        beside = self._beside(found, 0)
+        new = beside[~np.isin(beside, [trial.ridge for trial in found])]
+        found += land.trials(kernel, gamma, names[0], new, gram)
+        beside = self._beside(found, 0)
+        for code in names[1:]:
+            found += land.trials(kernel, gamma, code, beside, gram)
         return found
 
-    def _steps(
-        self, land: Landscape, kernel: Any, powers: Sequence[float], names: Sequence[Any]
-    ) -> list[Trial]:
+    def _gamma(self, land: Landscape, kernel: Any, power: float) -> float | None:
+        """Return gamma of a width: a power of 4, divided by the median distance."""
+        gamma = 4.0**power / land.median(kernel) if _has_width(kernel) else None
+        self.powers[id(kernel), gamma] = power
+        return gamma
+
+    def _steps(self, land: Landscape, kernel: Any, powers: Sequence[float]) -> list[Trial]:
+        """Return trials at other widths with the best code of a kernel yet."""
         found: list[Trial] = []
+        code = preferred(self._of(kernel), self.scoring).code
+        own = [trial for trial in self._of(kernel) if trial.code is code]
         for power in powers:
             if not self._late:
-                found += self._width(land, kernel, power, names, int(np.sign(power - MIDDLE)))
+                gamma = self._gamma(land, kernel, power)
+                ridges = self._beside(own, int(np.sign(power - MIDDLE)))
+                found += land.trials(kernel, gamma, code, ridges)
         return found
 
-    def _ridges(self, kernel: Any, code: Any, step: int) -> Array:
-        """Return the best ridge value of a kernel and the next two, larger or smaller."""
-        own = [t for t in self._of(kernel) if t.code is code] or self._of(kernel)
-        place = int(np.abs(np.log(RIDGES / preferred(own, self.scoring).ridge)).argmin())
-        first = min(max(place - (2 if step < 0 else 0), 0), len(RIDGES) - 3)
+    def _beside(self, trials: Sequence[Trial], step: int) -> Array:
+        """Return the best ridge value and two more: the next smaller, larger, or one of each."""
+        best = preferred(trials, self.scoring).ridge
+        place = int(np.abs(np.log(RIDGES / best)).argmin()) + step - 1
+        first = min(max(place, 0), len(RIDGES) - 3)
         return np.asarray(RIDGES[first : first + 3])
+
+    def _other_codes(self, land: Landscape, kernel: Any, names: Sequence[Any]) -> list[Trial]:
+        """Return trials at the best width of a kernel with the codes not tried there."""
+        best = preferred(self._of(kernel), self.scoring)
+        there = [t.code for t in self._of(kernel) if t.gamma == best.gamma]
+        left = [n for n in names if n not in there and not self._hopeless(land, code=n)]
+        gram = land.gram(kernel, best.gamma) if left else None
+        ridges = self._beside([best], 0)
+        return [t for n in left for t in land.trials(kernel, best.gamma, n, ridges, gram)]
 
     def _as_they_are(self, land: Landscape, moving: Sequence[Any]) -> Landscape:
         """Try plain features where weighted ones are best; if they win, for every kernel.
@@ -248,8 +268,7 @@ class Search:
         """Return trials with plain features at the best width and ridge value of a kernel."""
         best = preferred(self._of(kernel), self.scoring)
         power = self._best(kernel)
-        gamma = 4.0**power / land.plain.median(kernel)
-        self.powers[id(kernel), gamma] = power
+        gamma = self._gamma(land.plain, kernel, power)
         factors = np.array([AROUND[0] ** 2, 1.0, AROUND[1] ** 2])
         return [
             trial
@@ -270,10 +289,10 @@ class Search:
         """Return the power of the best width of a kernel."""
         return self.powers[id(kernel), preferred(self._of(kernel), self.scoring).gamma]
 
-    def _beyond(self, land: Landscape, kernel: Any, codes: Sequence[Any]) -> list[Trial]:
+    def _beyond(self, land: Landscape, kernel: Any) -> list[Trial]:
         """Return trials one step beyond the best width of a kernel, the first or the last."""
         best = self._best(kernel)
-        return self._steps(land, kernel, [best + float(np.sign(best - MIDDLE))], codes)
+        return self._steps(land, kernel, [best + float(np.sign(best - MIDDLE))])
 
     # --- near the optimum, on all rows ---
 
@@ -438,9 +457,8 @@ class Search:
         if best.machine != "ls":
             margins = self._fold_margins(land, best)
         else:
-            targets, ridge = land.codes[best.code][land.labels], np.array([1.0 / best.C])
             gram = land.gram(best.kernel, best.gamma)
-            margins = loo_margins(gram, targets, ridge, land.weight)[0]
+            margins = land.margins(gram, best.code, np.array([1.0 / best.C]))[0]
         return preferred(self._add(land.decoded(best, margins, names)), self.scoring)
 
 
