@@ -183,6 +183,22 @@ def test_what_is_no_table_is_named(tmp_path, what):
         datasets.read(write(tmp_path, "d.csv", FOREIGN[what]))
 
 
+@pytest.mark.parametrize("negative", ["(1.25)", "1.25-", "\u22121.25", "-1.25"])
+def test_negative_numbers_however_they_are_written(tmp_path, negative):
+    rows = "".join(f"{negative if i % 3 else i}\t{'ab'[i % 2]}\n" for i in range(60))
+    data = datasets.read(write(tmp_path, "d.tsv", f"x\tclass\n{rows}"), "class")
+    assert data.table.kinds == ("numeric",)
+    assert data.table.columns[0][:4].tolist() == [0.0, -1.25, -1.25, 3.0]
+
+
+def test_dates_of_mail_headers_are_dates(tmp_path):
+    days = pd.date_range("2020-01-01 07:30", periods=40, freq="31h")
+    rows = "".join(f"{day:%a, %d %b %Y %H:%M:%S}\t{'ab'[i % 2]}\n" for i, day in enumerate(days))
+    data = datasets.read(write(tmp_path, "d.tsv", f"sent\tclass\n{rows}"), "class")
+    assert data.table.kinds == ("date",)
+    assert data.table.columns[0].tolist() == days.to_numpy("datetime64[s]").tolist()
+
+
 # --- tails, and what matters
 
 

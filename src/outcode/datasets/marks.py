@@ -31,6 +31,8 @@ ANY_NUMBER = (
     rf"{_EXPONENT}\s?[%€$£+]?$"
 )
 _UNITS = r"^([+-]?)[$€£]\s?|\s?[%€$£+]$"
+#: Negative numbers: \u22123  (1.20)  4-
+_NEGATIVE = ("^\u2212([$€£]?[\\d.,])", r"^\(([$€£]?[\d.,]*\d)\)$", r"^([\d.,]*\d)-$")
 #: A number with a unit after it: 3504 lb, 19.5M, 12 kg/l
 _WITH_UNIT = r"^(?P<number>[+-]?[\d.,]*\d)\s?(?P<unit>[^\d\s]{1,8})$"
 _IN_UNITS = '°²³/."'
@@ -60,7 +62,17 @@ def _count(texts: Any, pattern: str) -> int:
 
 
 def bare(texts: Any) -> Any:
-    """Return the texts without currency, percent and plus signs around numbers."""
+    """Return the texts without currency, percent and plus signs around numbers.
+
+    A negative number may have its minus behind it, or stand in parentheses as accountants write it.
+
+    Examples
+    --------
+    >>> bare(pa.array(["$5", "(1.20)", "\u22123", "4-"])).to_pylist()
+    ['5', '-1.20', '-3', '-4']
+    """
+    for pattern in _NEGATIVE:
+        texts = pc.replace_substring_regex(texts, pattern, r"-\1")
     return pc.replace_substring_regex(texts, _UNITS, r"\1")
 
 
@@ -151,14 +163,14 @@ def _cast(texts: Any) -> Array | None:
 _DATES = (
     *("%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d.%m.%y"),
     *("%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y"),
-    *("%B %d, %Y", "%b %d %Y", "%a %b %d %Y"),
+    *("%B %d, %Y", "%b %d %Y", "%a %b %d %Y", "%a, %d %b %Y"),
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _WAYS = tuple(day + time for time in _TIMES for day in _DATES)
 MOST_WAYS = 3  # in one column
 _ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}.*)?)?")
 _LIKE_DATE = re.compile(
-    r"(\w{3} )?(\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
+    r"(\w{3},? )?(\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
     r"( \d{1,2}:\d{2}(:\d{2})?( [AaPp][Mm])?)?"
 )
 
