@@ -258,7 +258,8 @@ def report(errors: Errors, names: Sequence[str] = ORDER) -> str:
     parts += ["## Weights of a column or of each class", _gains(errors, both, BY_CLASS)]
     parts += [NOTES_BY_CLASS, "## Signs or margins", _gains(errors, both, MARGINS), NOTES_MARGINS]
     parts += ["## Hamming decoding", _gains(errors, both, HAMMING), NOTES_HAMMING]
-    parts += ["## Gaussian kernels", _alone(errors, both, RBF), NOTES_RBF]
+    if any(column + RBF in found for found in errors.values() for column in both):
+        parts += ["## Gaussian kernels", _alone(errors, both, RBF), NOTES_RBF]
     return "\n\n".join(parts)
 
 
