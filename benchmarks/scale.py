@@ -2,7 +2,7 @@
 
 python benchmarks/scale.py --rows 1000000 --landmarks 2000 --loss least_squares squared_hinge
 python benchmarks/scale.py --curve --rows 100000
-python benchmarks/scale.py --peer --rows 60000 --landmarks 5000
+python benchmarks/scale.py --peer --exact --drawings --rows 60000 --landmarks 5000
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import time
 
 import numpy as np
 
-from outcode.machines import Nystrom
+from outcode import OutputCodeClassifier
+from outcode.machines import SVM, Nystrom
 
 
 def made(n, n_features=50, n_classes=100, seed=0, noise=0.3):
@@ -76,7 +77,38 @@ def peer(args, X, labels, test, code):
     linear = LinearSVC(C=args.C / 2).fit(basis.transform(X), labels)
     trained = clock() - started
     error = np.mean(linear.predict(basis.transform(test[0])) != test[1])
-    print(f"Nystroem + LinearSVC  error {error:.4f}  {trained[0]:.1f} s  {trained[1]:.1f} CPU s")
+    print(
+        f"Nystroem + LinearSVC  error {error:.4f}  {trained[0]:.1f} s  {trained[1]:.1f} CPU s",
+        flush=True,
+    )
+
+
+def exact(args, X, labels, test):
+    """The support vector machine on all rows, one-vs-one and one-vs-all."""
+    for name in ("ovo", "ova"):
+        clf = OutputCodeClassifier(name, SVM(gamma=args.gamma, C=args.C), "hinge")
+        started = clock()
+        clf.fit(X, labels)
+        trained = clock() - started
+        error = np.mean(clf.predict(test[0]) != test[1])
+        print(
+            f"svm, {name}  error {error:.4f}  {trained[0]:.1f} s  {trained[1]:.1f} CPU s",
+            flush=True,
+        )
+
+
+def clusters(args):
+    """Rows of many clusters, and 20,000 to test on."""
+    X, labels = made(args.rows, args.features, args.classes, seed=1)
+    return X, labels, made(20_000, args.features, args.classes, seed=2)
+
+
+def drawings(args):
+    """Drawings of the benchmark of speed, and 10,000 to test on."""
+    from speed import drawn
+
+    (X, labels), test = drawn(args.rows, 10_000)
+    return X, labels, test
 
 
 def main():
@@ -90,12 +122,16 @@ def main():
     parser.add_argument("--C", type=float, default=10.0)
     parser.add_argument("--curve", action="store_true")
     parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--drawings", action="store_true", help="10 classes of 28 x 28 pixels")
     args = parser.parse_args()
-    X, labels = made(args.rows, args.features, args.classes, seed=1)
-    test = made(20_000, args.features, args.classes, seed=2)
-    code = 2 * np.eye(args.classes, dtype=np.int8) - 1
-    if args.curve or args.peer:
-        (curve if args.curve else peer)(args, X, labels, test, code)
+    X, labels, test = drawings(args) if args.drawings else clusters(args)
+    code = 2 * np.eye(labels.max() + 1, dtype=np.int8) - 1
+    if args.curve or args.peer or args.exact:
+        if args.curve or args.peer:
+            (curve if args.curve else peer)(args, X, labels, test, code)
+        if args.exact:
+            exact(args, X, labels, test)
         return
     for loss in args.loss:
         measure(

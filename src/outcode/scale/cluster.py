@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -27,6 +27,8 @@ T = TypeVar("T")
 RETRIES = 3
 #: Seconds without any worker after which a pass gives up.
 PATIENCE = 300.0
+#: Seconds after which a pass that waits looks whether there are workers.
+GLANCE = 5.0
 #: Nodes of the tree of sums that are under way at once.
 AHEAD = 64
 
@@ -206,7 +208,7 @@ class Cluster(Engine):
         """Yield the value of each group of blocks in order, a bounded number under way."""
         from dask.delayed import delayed
 
-        with _explained():
+        with _explained(self.client):
             model = delayed(leaf, pure=False, traverse=False)
             running = [self._start(node, model, group) for group in islice(groups, AHEAD)]
             try:
@@ -241,19 +243,26 @@ class Cluster(Engine):
         return self._awaited(future)
 
     def _awaited(self, future: Any) -> Any:
-        """Return a result; an error if there has been no worker for too long."""
+        """Return a result; an error if there has been no worker for too long.
+
+        A result can be lost with its worker after it is done, and is then computed again: no call
+        waits without a limit.
+        """
         since = time.monotonic()
-        while not future.done():
-            with suppress(TimeoutError):
-                return future.result(timeout=5.0)
-            if future.done() or self.client.scheduler_info()["workers"]:
+        while True:
+            done = future.done()
+            try:
+                return future.result(timeout=PATIENCE if done else GLANCE)
+            except TimeoutError:
+                if done and future.done():
+                    raise  # of the block itself, or a result that does not come through
+            if self.client.scheduler_info()["workers"]:
                 since = time.monotonic()
             elif time.monotonic() - since > PATIENCE:
                 raise ClusterError(
                     f"The cluster has had no worker for {PATIENCE:.0f} seconds: start workers and "
                     f"fit again; with checkpoint= the finished blocks are kept."
                 )
-        return future.result()
 
 
 def on_worker(leaf: Callable[[Block], T], load: Loader) -> T:
@@ -284,7 +293,7 @@ def _batches(loaders: Iterable[Loader]) -> Iterator[list[Loader]]:
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explained(client: Any) -> Iterator[None]:
     """Say in plain words that the cluster or its client has gone."""
     from distributed import KilledWorker
 
@@ -296,7 +305,7 @@ def _explained() -> Iterator[None]:
             f"memory; give smaller blocks or larger workers."
         ) from error
     except Exception as error:
-        if not _gone(error):
+        if not _gone(error, client):
             raise
         raise ClusterError(
             f"The Dask client or its scheduler went away during training "
@@ -305,11 +314,10 @@ def _explained() -> Iterator[None]:
         ) from error
 
 
-def _gone(error: Exception) -> bool:
+def _gone(error: Exception, client: Any) -> bool:
+    """Return whether an error is the connection's; a block may raise one of the same kind."""
     from concurrent.futures import CancelledError
 
     from distributed.comm.core import CommClosedError
 
-    lost = CancelledError, CommClosedError, TimeoutError, ConnectionError
-    words = f"{type(error).__name__} {error}".lower()
-    return isinstance(error, lost) or "closed" in words or "cancelled" in words
+    return isinstance(error, CancelledError | CommClosedError) or client.status != "running"
