@@ -210,3 +210,30 @@ def test_the_display(hard, clf):
     display = RiskCoverageDisplay.from_estimator(clf, X[600:], y[600:], by="probability")
     assert list(display.frame()) == ["coverage", "error", "threshold"]
     assert "error of all rows" in display.plot().ax_.get_title(loc="left")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda clf, X, y: decisions.abstaining(clf, "0.1"), "error must lie between 0 and 1"),
+        (lambda clf, X, y: decisions.abstaining(clf, None), "error must lie between 0 and 1"),
+        (lambda clf, X, y: decisions.abstaining(clf, 0.1, confidence="x"), "confidence must lie"),
+        (lambda clf, X, y: decisions.abstaining(clf, 0.1, X=X), "X and y go together"),
+        (lambda clf, X, y: decisions.abstaining(clf, 0.1, y=y), "X and y go together"),
+        (lambda clf, X, y: decisions.abstaining(clf, 0.1, X=X[:5], y=y[:4]), "X has 5 rows"),
+        (lambda clf, X, y: decisions.risk_coverage(clf, X[:5], y[:4]), "X has 5 rows"),
+        (
+            lambda clf, X, y: decisions.mean_cost(y[:5], y[:4], "absolute", clf.classes_),
+            "y has 5 rows, but predicted has 4",
+        ),
+        (lambda clf, X, y: decisions.cost_matrix([[0, 1], [1]], 2), "matrix of numbers"),
+        (lambda clf, X, y: decisions.expected_costs(np.ones(2), "absolute"), "n_samples"),
+        (lambda clf, X, y: clf.predict_set(X, coverage="0.9"), "coverage must lie"),
+        (lambda clf, X, y: clf.predict_set(X, coverage=None), "coverage must lie"),
+    ],
+)
+def test_bad_arguments_are_named(iris, call, message):
+    X, y = iris
+    clf = OutputCodeClassifier("ovo", "ls", "likelihood").fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        call(clf, X, y)

@@ -136,3 +136,17 @@ def require_classes(classes: Array, labels: Array, weight: Array) -> None:
             f"Every row of class {classes[int(np.argmin(mass))]!r} has weight zero: drop those "
             f"rows, or give at least one row of each class a positive weight."
         )
+
+
+def share(value: Any, name: str) -> float:
+    """Return a number strictly between 0 and 1, or raise an error that names the parameter."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not number or not 0.0 < value < 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
+    return float(value)
+
+
+def same_length(one: Any, other: Any, names: tuple[str, str]) -> None:
+    """Raise an error that names two arrays unless they have as many rows."""
+    if len(one) != len(other):
+        raise ValueError(f"{names[0]} has {len(one)} rows, but {names[1]} has {len(other)}.")

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from outcode._checks import Array, class_indices, lookup
+from outcode._checks import Array, class_indices, lookup, share
 from outcode.capabilities import HasProbabilities, KnowsLeftOut, can
 from outcode.folds import row_keys
 from outcode.saved import LeftOut, Saved, Word, reals, wholes
@@ -272,9 +272,7 @@ def quantile(strange: Array, coverage: float) -> float:
     >>> quantile(np.arange(9.0), 0.9), quantile(np.arange(8.0), 0.9)
     (8.0, inf)
     """
-    if isinstance(coverage, bool) or not 0.0 < coverage < 1.0:
-        raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}.")
-    place = int(np.ceil(round((len(strange) + 1) * coverage, 9)))
+    place = int(np.ceil(round((len(strange) + 1) * share(coverage, "coverage"), 9)))
     return float(np.sort(strange)[place - 1]) if place <= len(strange) else np.inf
 
 

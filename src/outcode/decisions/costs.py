@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from outcode._checks import Array, class_indices, class_labels, lookup, row_weights
+from outcode._checks import Array, class_indices, class_labels, lookup, row_weights, same_length
 from outcode.capabilities import PredictsProbabilities, require
 
 
@@ -55,7 +55,10 @@ def cost_matrix(cost: Any, n_classes: int) -> Array:
     if isinstance(cost, str):
         place = np.arange(n_classes, dtype=np.float64)
         return lookup(COSTS, cost, "cost")(np.abs(place[:, None] - place))
-    matrix = np.asarray(cost, dtype=np.float64)
+    try:
+        matrix = np.asarray(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost must be a matrix of numbers or a name, got {cost!r}.") from None
     if matrix.shape != (n_classes, n_classes):
         raise ValueError(
             f"cost has shape {matrix.shape}, but there are {n_classes} classes: give a "
@@ -86,6 +89,8 @@ def expected_costs(proba: Array, cost: Any) -> Array:
     >>> expected_costs(np.array([[0.75, 0.25]]), [[0, 1], [4, 0]]).tolist()
     [[1.0, 0.75]]
     """
+    if np.ndim(proba) != 2:
+        raise ValueError(f"proba must be (n_samples, n_classes), got {np.ndim(proba)} dimensions.")
     return np.asarray(proba @ cost_matrix(cost, proba.shape[1]))
 
 
@@ -145,6 +150,7 @@ def mean_cost(y: Any, predicted: Any, cost: Any, classes: Array) -> float:
     2.0
     """
     true, said = class_indices(y, classes), class_indices(predicted, classes)
+    same_length(true, said, ("y", "predicted"))
     return float(cost_matrix(cost, len(classes))[true, said].mean())
 
 

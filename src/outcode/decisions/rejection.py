@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import beta
 
 from outcode import conformal
-from outcode._checks import Array, class_indices, lookup, warn
+from outcode._checks import Array, class_indices, lookup, same_length, share, warn
 from outcode.capabilities import PredictsProbabilities, can
 from outcode.decisions.costs import COSTS, expected_costs
 
@@ -169,9 +169,9 @@ def abstaining(
     """
     values, labels = _fitting_rows(clf, X, y, by)
     said, sure = decided(values, by)
-    _check_share(error, "error")
+    share(error, "error")
     if confidence is not None:
-        _check_share(confidence, "confidence")
+        share(confidence, "confidence")
     found = fit_threshold(sure, said != labels, error, confidence)
     if found[0] == np.inf:
         warn(
@@ -181,14 +181,13 @@ def abstaining(
     return Abstaining(clf, by, *found)
 
 
-def _check_share(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not 0.0 < value < 1.0:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
-
-
 def _fitting_rows(clf: Any, X: Any, y: Any, by: Any) -> tuple[Array, Array]:
+    if (X is None) != (y is None):
+        raise ValueError("X and y go together: give rows with their labels, or neither.")
     if X is not None:
-        return _class_values(clf, X, by), class_indices(y, clf.classes_)
+        values, labels = _class_values(clf, X, by), class_indices(y, clf.classes_)
+        same_length(values, labels, ("X", "y"))
+        return values, labels
     calibration = conformal.require_calibration(clf)
     if calibration.kind == "scores":
         _check_scores(by)
@@ -307,7 +306,9 @@ def risk_coverage(clf: Any, X: Any, y: Any, by: Any = "margin") -> RiskCoverage:
     True
     """
     said, sure = decided(_class_values(clf, X, by), by)
-    return curve(sure, said != class_indices(y, clf.classes_))
+    labels = class_indices(y, clf.classes_)
+    same_length(said, labels, ("X", "y"))
+    return curve(sure, said != labels)
 
 
 def curve(sure: Array, wrong: Array) -> RiskCoverage:
