@@ -20,6 +20,7 @@ EXAMPLES = sorted(ROOT.glob("examples/plot_*.py"))
 FOR_DEVELOPERS = {
     "codes": {"bch_generator", "bch_words", "resolve", "resolve_weighted"},
     "datasets": set(),
+    "decisions": {"curve", "decided", "fit_threshold", "fitted"},
     "decoders": {"Sides", "log_total_exponential", "resolve", "total_loss"},
     "displays": {"Path"},
     "machines": {"input_tags", "resolve"},
