@@ -596,3 +596,17 @@ def test_interrupted_then_resumed(flowers, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0
     assert "finished already" in done.stderr
+
+
+def test_an_interrupt_within_an_error_of_a_module_is_one(monkeypatch, capsys):
+    def load(*_, **__):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise RuntimeError("Error calling __set_name__") from error
+
+    monkeypatch.setattr(cli.cli, "main", load)
+    with pytest.raises(SystemExit) as stop:
+        cli.main([])
+    assert stop.value.code == 130
+    assert "bug" not in capsys.readouterr().err

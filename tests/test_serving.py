@@ -136,6 +136,7 @@ def test_an_interrupted_command_leaves_no_file(files, tmp_path):
         if (tmp_path / "answers.csv.part").exists():
             break
         time.sleep(0.1)
+    time.sleep(2)  # it waits for rows, no longer loads modules
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130
     running.stdin.close()

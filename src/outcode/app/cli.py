@@ -436,9 +436,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         code = _explain(error)
     except KeyboardInterrupt:
-        click.echo("\nInterrupted.", err=True)
-        code = 130
+        code = _interrupted()
     sys.exit(code or 0)
+
+
+def _from_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error was raised for an interrupt, as some are while modules load."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _interrupted() -> int:
+    """Say so and return the exit code."""
+    click.echo("\nInterrupted.", err=True)
+    # Python ends by the signal itself, in place of the exit code, where the interrupt came within
+    # code that a library gave to eval or exec; the next such call takes that back.
+    eval("0")
+    return 130
 
 
 def _open_streams() -> None:
@@ -455,9 +470,8 @@ def _explain(error: Exception) -> int:
     """Say what went wrong in a sentence and return the exit code."""
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    if isinstance(error, click.Abort):
-        click.echo("\nInterrupted.", err=True)
-        return 130
+    if isinstance(error, click.Abort) or _from_interrupt(error):
+        return _interrupted()
     if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code

@@ -7,7 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -195,18 +195,18 @@ def _written(output: str | None) -> Iterator[Callable[[Iterable[list[str]]], Non
         sys.stdout.reconfigure(encoding="utf-8")  # as in a file, whatever the terminal's is
     shown = (lambda cell: printable(cell, 200)) if not output and sys.stdout.isatty() else str
     unfinished = f"{output}.part" if output else ""
-    with open(unfinished, "w", encoding="utf-8") if output else nullcontext(sys.stdout) as file:
+    try:
+        with open(unfinished, "w", encoding="utf-8") if output else nullcontext(sys.stdout) as file:
 
-        def write(lines: Iterable[list[str]]) -> None:
-            for line in lines:
-                file.write(",".join(csv_cell(shown(cell)) for cell in line) + "\n")
-            file.flush()
+            def write(lines: Iterable[list[str]]) -> None:
+                for line in lines:
+                    file.write(",".join(csv_cell(shown(cell)) for cell in line) + "\n")
+                file.flush()
 
-        try:
             yield write
-        except BaseException:
-            if output:
-                os.unlink(unfinished)
-            raise
-    if output:
-        os.replace(unfinished, output)
+        if output:
+            os.replace(unfinished, output)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(unfinished)
+        raise
