@@ -138,7 +138,9 @@ def test_an_interrupted_command_leaves_no_file(files, tmp_path):
         time.sleep(0.1)
     time.sleep(2)  # it waits for rows, no longer loads modules
     running.send_signal(signal.SIGINT)
-    assert running.wait(60) == 130
+    # Python ends by the signal itself where it came while a library ran a string of code; a shell
+    # shows 130 for either.
+    assert running.wait(60) in (130, -signal.SIGINT)
     running.stdin.close()
     running.stderr.close()
     assert list(tmp_path.iterdir()) == []

@@ -450,9 +450,6 @@ def _from_interrupt(error: BaseException | None) -> bool:
 def _interrupted() -> int:
     """Say so and return the exit code."""
     click.echo("\nInterrupted.", err=True)
-    # Python ends by the signal itself, in place of the exit code, where the interrupt came within
-    # code that a library gave to eval or exec; the next such call takes that back.
-    eval("0")
     return 130
 
 
