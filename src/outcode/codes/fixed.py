@@ -15,6 +15,7 @@ from outcode.codes.common import (
     two_classes,
 )
 from outcode.dichotomies import separation
+from outcode.parallel import single_blas
 
 #: Operations spent on measuring random codes, less than a second of work; entries at a time.
 WORK, BATCH = 3e9, 2**20
@@ -205,7 +206,8 @@ def _best_draw(
         count = min(batch, n_draws - first)
         keys = rng.exponential(size=(count, pool.shape[1])) / weight
         chosen = np.argpartition(keys, n_columns - 1, axis=1)[:, :n_columns]
-        products = _largest_products(columns[chosen])
+        with single_blas():  # small products: the threads of BLAS would wait for each other
+            products = _largest_products(columns[chosen])
         for b in np.argsort(products, kind="stable"):
             if products[b] >= closest:
                 break
