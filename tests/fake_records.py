@@ -57,7 +57,10 @@ def _meta(names, methods, folds, datasets, n_test):
                 "n_features": 14,
                 "classes": names,
                 "counts": counts,
-                "about": ["12 columns: 10 numeric, 2 nominal (sex, speaker)", "target: species"],
+                "about": [
+                    "12 columns: 10 numeric, 2 categorical (sex, speaker)",
+                    "target: species",
+                ],
                 "findings": [
                     {"code": "OD003", "message": "column 'id' looks like a row number"},
                     {"code": "OD001", "message": "column 'constant' holds one value only"},

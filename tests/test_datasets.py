@@ -205,8 +205,9 @@ def test_what_was_inferred_is_said(tmp_path):
         "Cells are separated by comma.",
         "The target is 'class', the last column.",
         "60 rows in 3 classes: a 20, b 20, c 20.",
-        "3 columns: 2 numeric, 1 nominal (k).",
-        "few values are taken as numbers: code.",
+        "3 columns: 2 numeric, 1 categorical (k).",
+        "few different whole numbers are read as numbers: code.",
+        "add --types code=category.",
     ):
         assert part in about
 
@@ -215,7 +216,7 @@ def test_long_columns_of_few_values_are_described():
     x = np.arange(1_200_000.0) % 2
     said = " ".join(about(Table(("x",), ("numeric",), (x,)), x.astype(int)))
     assert said.startswith("1200000 rows in 2 classes: 0 600000, 1 600000. 1 column: 1 numeric")
-    assert "few values" not in said
+    assert "few different" not in said
 
 
 def test_nothing_is_found_where_nothing_is_odd(tmp_path):

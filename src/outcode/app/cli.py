@@ -147,13 +147,19 @@ REPORT = click.option(
     show_default=True,
     help="Report file: .html, .md, .json or .csv.",
 )
-PRESET = click.option(
-    "--preset",
-    type=click.Choice(["quick", "standard", "full"]),
-    default="quick",
-    show_default=True,
-    help="Set of methods if --methods is not given, and size of the hyper-parameter grids.",
-)
+
+
+def preset(meaning: str) -> Callable[[Any], Any]:
+    """Return the option --preset with what it means for a command."""
+    return click.option(
+        "--preset",
+        type=click.Choice(["quick", "standard", "full"]),
+        default="quick",
+        show_default=True,
+        help=meaning,
+    )
+
+
 RUNNING = options(
     click.option(
         "--n-jobs",
@@ -192,7 +198,7 @@ def cli() -> None:
     help="Methods to compare, comma-separated, e.g. ovo+likelihood,bch+llw+ls,spoc; `outcode code` "
     "lists the parts of a name.",
 )
-@PRESET
+@preset("Set of methods if --methods is not given, and size of the hyper-parameter grids.")
 @click.option(
     "--folds",
     type=click.IntRange(2),
@@ -261,7 +267,7 @@ def compare(run: tuple[str, float], /, **choices: Any) -> int:
     help="Method to train, e.g. ovo+likelihood; default: the tuned classifier. `outcode code` "
     "lists the parts of a name.",
 )
-@PRESET
+@preset("Size of the hyper-parameter grid that is searched.")
 @click.option(
     "--folds",
     type=click.IntRange(0),

@@ -15,6 +15,8 @@ FEW_ROWS = 10  # below this, all values may well differ by chance
 MANY_VALUES = 50
 FAR = 50.0  # interquartile ranges
 SLIPS = 0.01  # share of cells; more of them are how the column is spread
+#: What the kinds of columns are called in what users read, where it is not their name.
+WORDS = {"nominal": "categorical"}
 
 
 def describe(data: Dataset) -> Dataset:
@@ -40,8 +42,9 @@ def about(table: Table, y: Array) -> Iterator[str]:
     codes = [name for name, column in _numeric(table) if _small_codes(column)]
     if codes:
         yield (
-            f"Whole numbers of few values are taken as numbers: {listed(codes)}. "
-            "If they are codes without an order, write them as words (k1, k2)."
+            f"Columns of few different whole numbers are read as numbers: {listed(codes)}. "
+            "If the numbers of a column are codes without an order, add "
+            f"--types {codes[0]}=category."
         )
 
 
@@ -49,10 +52,10 @@ def _kinds(table: Table) -> Iterator[str]:
     """Yield how many columns there are of each kind, and which."""
     for kind in ("numeric", "nominal", "date", "text"):
         names = [n for n, other in zip(table.names, table.kinds, strict=True) if other == kind]
-        if kind == "numeric" or (kind == "nominal" and not names):
+        if kind == "numeric":
             yield f"{len(names)} {kind}"
         elif names:
-            yield f"{len(names)} {kind} ({listed(names, 10)})"
+            yield f"{len(names)} {WORDS.get(kind, kind)} ({listed(names, 10)})"
 
 
 def count(number: int, what: str) -> str:
