@@ -23,6 +23,10 @@ FOR_DEVELOPERS = {
     "decisions": {"curve", "decided", "fit_threshold", "fitted"},
     "decoders": {"Sides", "log_total_exponential", "resolve", "total_loss"},
     "displays": {"Path"},
+    "kernels": {
+        "Rows", "check_spread", "feature_gammas", "gamma_value", "named", "places", "resolve",
+        "squared_distances",
+    },
     "machines": {"input_tags", "resolve"},
     "selection": {"OutputCodeClassifierCV", "median_gamma"},  # listed under other pages
     "persistence": {"load", "save"},  # listed as outcode.load and outcode.save
