@@ -81,20 +81,14 @@ def stacked(old: Any, new: Any) -> Any:
 
 def training_rows(clf: Any, X: Any) -> Any:
     """Return the rows a classifier was trained on: those given, or those it still has."""
-    problem = clf.rule_.problem
-    if isinstance(problem.labels, LeftOut):
+    if isinstance(clf.labels_, LeftOut):
         raise ValueError(
             "A model file keeps no training labels, which a new class is learned beside: fit "
             "again with all rows."
         )
-    rows = vars(clf).get("_rows") if X is None else clf.validated(X)
+    rows = vars(clf).get("_rows") if X is None else clf.training_rows(X)
     if rows is None:
         raise ValueError(
             "The training rows are not in memory: give them, add_class(X_new, y_new, X=X_train)."
-        )
-    if rows.shape[0] != len(problem.labels):
-        raise ValueError(
-            f"X has {rows.shape[0]} rows, but the classifier was fitted on {len(problem.labels)}: "
-            f"X must be the training rows, in their order."
         )
     return rows
