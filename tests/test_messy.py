@@ -103,7 +103,7 @@ def test_thousands_and_millions_by_letter_with_a_few_words(tmp_path):
 
 
 def test_words_that_were_missing_in_training_are_missing_in_new_rows(tmp_path):
-    table = frame().assign(s=[*map(str, range(59)), "unknown"])
+    table = frame().assign(s=[*map(str, range(59)), "broken"])
     path = write(tmp_path, "d.csv", table.to_csv(index=False))
     data = datasets.read(path, "class")
     encoder = TableEncoder().fit(data.table)
@@ -229,3 +229,95 @@ def test_influence_finds_the_column_that_decides():
     assert found["x1"] > 0.3
     assert abs(found["x0"]) < 0.1
     assert set(found) == {"x0", "x1", "x2"}
+
+
+# --- numbers, times and missing cells as people write them
+
+
+def column_file(folder, written, n=60):
+    """Write a file with a column x of these cells and a class."""
+    rows = "".join(f'"{written(i)}";{"ab"[i % 2]}\n' for i in range(n))
+    return write(folder, "d.csv", "x;class\n" + rows)
+
+
+@pytest.mark.parametrize("word", ["n/a", ".", "--", "#DIV/0!", "missing", "Unknown", "broken"])
+def test_a_word_for_missing_leaves_a_column_numeric(tmp_path, word):
+    path = column_file(tmp_path, lambda i: word if i % 5 == 0 else f"{i * 0.37:.2f}")
+    data = datasets.read(path)
+    assert data.table.kinds == ("numeric",)
+    assert data.table.missing == 12
+    encoder = TableEncoder().fit(data.table)
+    if word != "broken":  # of one row, nothing tells that this word stands for missing
+        new = write(tmp_path, "new.csv", f"x\n{word}\n")
+        assert np.isfinite(encoder.transform(datasets.read_unlabelled(new))).all()
+
+
+def test_different_words_among_numbers_are_categories(tmp_path):
+    path = column_file(tmp_path, lambda i: f"{i * 0.37:.2f}" if i % 3 else ["high", "low"][i % 2])
+    assert datasets.read(path).table.kinds == ("nominal",)
+
+
+def test_numbers_with_a_bound_are_numbers(tmp_path):
+    path = column_file(tmp_path, lambda i: "<0.5" if i % 6 == 0 else f"{i * 0.37:.2f}")
+    data = datasets.read(path)
+    assert cells(data, "x")[:2].tolist() == [0.5, 0.37]
+    assert "10 cells are written with < or > and read as the number, the first in row 1" in said(
+        data
+    )
+    new = datasets.read_unlabelled(write(tmp_path, "new.csv", "x\n< 0.5\n0.5\n"))
+    low, same = TableEncoder().fit(data.table).transform(new)
+    assert low == same
+
+
+def test_numbers_grouped_as_in_india(tmp_path):
+    data = datasets.read(column_file(tmp_path, lambda i: f"{i % 9 + 1},{10 + i},500"))
+    assert cells(data, "x")[:2].tolist() == [110500.0, 211500.0]
+
+
+@pytest.mark.parametrize("sign", ["USD ", "CHF ", "¥", "₹", "Rs. ", "R$ "])
+def test_a_currency_before_the_number(tmp_path, sign):
+    data = datasets.read(column_file(tmp_path, lambda i: f"{sign}{i}.25"))
+    assert cells(data, "x")[:2].tolist() == [0.25, 1.25]
+
+
+def test_amounts_in_several_currencies_are_not_numbers(tmp_path):
+    path = column_file(tmp_path, lambda i: f"{['USD', 'EUR'][i % 2]} {i % 9}.25")
+    assert datasets.read(path).table.kinds == ("nominal",)
+
+
+@pytest.mark.parametrize(("written", "hours"), [("{}:30", [3.5, 4.5]), ("0{}:15:36", [3.26, 4.26])])
+def test_times_and_durations_are_hours(tmp_path, written, hours):
+    data = datasets.read(column_file(tmp_path, lambda i: written.format(3 + i % 7)))
+    assert np.allclose(cells(data, "x")[:2], hours)
+    assert "Times like 7:30 are read as hours (7.5): x." in data.about
+    new = datasets.read_unlabelled(write(tmp_path, "new.csv", "x\n3:30\n03:30:00\n"))
+    short, long = TableEncoder().fit(data.table).transform(new)
+    assert short == long
+
+
+@pytest.mark.parametrize(
+    ("way", "read"),
+    [
+        ("Mar-{:02d}", "2021-03-01T00:00:00"),
+        ("April 20{:02d}", "2021-04-01T00:00:00"),
+        ("20{:02d}0510153000", "2021-05-10T15:30:00"),
+        ("Mon, 10 May 20{:02d} 15:30:00 GMT", "2021-05-10T15:30:00"),
+    ],
+)
+def test_dates_of_months_and_with_times(tmp_path, way, read):
+    days = [2021, 2027]  # 10 May is a Monday in both
+    data = datasets.read(column_file(tmp_path, lambda i: way.format(days[i // 2 % 2] - 2000)))
+    assert data.table.kinds == ("date",)
+    assert cells(data, "x")[0].astype(str) == read
+
+
+def test_the_order_of_day_and_month_is_said(tmp_path):
+    path = column_file(tmp_path, lambda i: f"{1 + i % 5}/{1 + i % 7}/2020 10:30")
+    assert "Dates are read with the month first: x." in datasets.read(path).about
+
+
+def test_a_code_for_missing_is_asked_about(tmp_path):
+    path = column_file(tmp_path, lambda i: -999 if i % 6 == 0 else i * 0.37)
+    assert "x: 10 cells are -999, all others from 0.37 to 21.83: a code for missing?" in said(
+        datasets.read(path)
+    )

@@ -62,7 +62,7 @@ def test_missing_cells(tmp_path):
     assert data.table.kinds == ("numeric", "nominal")
     assert np.isnan(data.table.columns[0]).tolist() == [True, False] * 10
     assert data.table.columns[1].tolist() == [None, "k"] * 10
-    assert "A missing cell is empty, NA, N/A, NaN, ?, null, None or -." in data.about
+    assert "A missing cell is empty, NA, n/a, NaN, ?, ., -, --, null or None." in data.about
 
 
 def test_against_pandas(tmp_path):

@@ -13,11 +13,21 @@ import numpy as np
 from outcode._checks import Array
 
 MISSING = frozenset(
-    ["", "NA", "N/A", "#N/A", "NaN", "nan", "NAN", "?", "null", "NULL", "None", "-"]
+    [
+        *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "NaT", "?", "null", "NULL"),
+        *("None", "-", "--", "---", ".", "#VALUE!", "#DIV/0!", "#REF!", "#NUM!", "#NAME?"),
+    ]
 )
 # "None" and "-" may well be the name of a class
-MISSING_LABEL = MISSING - {"None", "-"}
-SAID = "empty, NA, N/A, NaN, ?, null, None or -"
+MISSING_LABEL = MISSING - {"None", "-", "--", "---", "."}
+SAID = "empty, NA, n/a, NaN, ?, ., -, --, null or None"
+#: Words, in lower case, that stand for a missing number, but may be a category.
+NO_NUMBER = frozenset(
+    [
+        *("none", "missing", "unknown", "unk", "not available", "not known", "nil", "na", "n.a."),
+        *("n.a", "nd", "n.d.", "n.d", "no data", "undefined", "not measured", "k.a.", "*", "x"),
+    ]
+)
 
 #: Share of the cells of a column of numbers that may be words.
 STRAY = 0.05
@@ -25,9 +35,17 @@ STRAY = 0.05
 HUGE = 1e150
 
 # with a decimal point or comma, perhaps marks between thousands, perhaps a currency or percent
-_DIGITS = r"\d+([.,]\d*)?|[.,]\d+|\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d*)?"
+_DIGITS = (
+    r"\d+([.,]\d*)?|[.,]\d+|\d{1,3}([.,'\u2019 \u00a0\u202f]\d{3})+([.,]\d*)?"
+    r"|\d{1,2}(,\d\d)+,\d{3}([.]\d*)?"  # 12,34,567
+)
+#: Before a number, besides $, € and £.
+CURRENCIES = (
+    r"USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|BRL|US\$|R\$|Rs\.?|Fr\.|kr\.?|[¥₹₽₩₺]"
+)
 NUMBER = re.compile(
-    rf"[$€£]?\s?[+-]?[$€£]?(({_DIGITS})([eE][+-]?\d+)?|inf(inity)?|nan)\s?[%€$£+]?", re.I | re.A
+    rf"([$€£]|{CURRENCIES})?\s?[+-]?[$€£]?(({_DIGITS})([eE][+-]?\d+)?|inf(inity)?|nan)\s?[%€$£+]?",
+    re.I | re.A,
 )
 
 

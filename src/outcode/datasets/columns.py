@@ -157,7 +157,7 @@ def column_findings(table: Table, y: Array) -> Iterator[Finding]:
         for code in _oddities(fact, labels, kind):
             odd[code].append(name)
         if column.dtype == float:
-            yield from _outliers(fact)
+            yield from _outliers(fact) or _sentinels(fact)
     for code, names in odd.items():
         yield Finding(code, _MESSAGES[code].format(listed(names)), tuple(names))
     yield from _duplicates(table)
@@ -198,10 +198,11 @@ def _leaks(fact: Facts, labels: Array) -> bool:
     return len(pairs) == fact.n_values + (fact.n_missing > 0)
 
 
-def _outliers(fact: Facts) -> Iterator[Finding]:
+def _outliers(fact: Facts) -> list[Finding]:
+    """Return a finding if a few cells are far from the others."""
     present = fact.column[~np.isnan(fact.column)] if fact.n_missing else fact.column
     if len(present) < FEW_ROWS:
-        return
+        return []
     with np.errstate(over="ignore", invalid="ignore"):
         low, middle, high = np.quantile(present, [0.25, 0.5, 0.75])
         reach = FAR * (high - low)
@@ -209,13 +210,32 @@ def _outliers(fact: Facts) -> Iterator[Finding]:
     n_far = int(np.sum(distance > reach))
     if 0 < reach < np.inf and 0 < n_far <= max(1, SLIPS * len(present)):
         row = int(np.nanargmax(distance))
-        yield Finding(
-            "OD013",
+        message = (
             f"{fact.name}: {count(n_far, 'cell')} more than {FAR:g} interquartile ranges from the "
             f"median {middle:g}, the farthest {fact.column[row]:g} in row {row + 1}: a slip, or a "
-            "code for missing?",
-            (fact.name,),
+            "code for missing?"
         )
+        return [Finding("OD013", message, (fact.name,))]
+    return []
+
+
+def _sentinels(fact: Facts) -> list[Finding]:
+    """Return a finding if one value that recurs is farther from all others than those are apart."""
+    if fact.n_values <= 20:
+        return []
+    values, counts = np.unique(fact.column[~np.isnan(fact.column)], return_counts=True)
+    with np.errstate(over="ignore"):
+        inner = {0: values[-1] - values[1], -1: values[-2] - values[0]}
+        gaps = {0: values[1] - values[0], -1: values[-1] - values[-2]}
+    codes = [at for at in inner if counts[at] > 1 and gaps[at] > inner[at]]
+    if not codes:
+        return []
+    rest = values[1:] if codes[0] == 0 else values[:-1]
+    message = (
+        f"{fact.name}: {count(int(counts[codes[0]]), 'cell')} {values[codes[0]]:g}, all others "
+        f"from {rest[0]:g} to {rest[-1]:g}: a code for missing? If so, leave these cells empty."
+    )
+    return [Finding("OD013", message, (fact.name,))]
 
 
 def _duplicates(table: Table) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from outcode._checks import Array
-from outcode.datasets.cells import STRAY, as_nominal, floats, is_missing, is_number
+from outcode.datasets.cells import NO_NUMBER, STRAY, as_nominal, floats, is_missing, is_number
 from outcode.datasets.table import DataError, prefix
 
 
@@ -80,11 +80,15 @@ def _marked(cells: list[Any], style: str) -> Array | None:
     """Return numbers read with these marks, or with those their own writing shows."""
     try:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         from outcode.datasets import marks
     except ImportError:
         return None
-    texts = pa.array([None if is_missing(cell) else cell for cell in cells], pa.string())
+    texts = pa.array([None if _no_number(cell) else cell for cell in cells], pa.string())
+    if style == ":":
+        return marks.clock(texts)
+    texts = pc.replace_substring_regex(texts, marks.BOUND, r"\1")
     own = marks.evidence(texts)
     ways = [style[:1] or ".", marks.decimal_mark(own, own, style[:1] == ",")]
     for decimal in ways if own[ways[0]] or not own[ways[1]] else ways[::-1]:
@@ -92,6 +96,11 @@ def _marked(cells: list[Any], style: str) -> Array | None:
         if values is not None:
             return values
     return None
+
+
+def _no_number(cell: str | None) -> bool:
+    """Say whether a cell of a column of numbers is missing."""
+    return is_missing(cell) or str(cell).strip().lower() in NO_NUMBER
 
 
 def _misfit(name: str, source: str, row: int, cell: str, what: str, kind: str) -> DataError:

@@ -13,7 +13,16 @@ import pyarrow.compute as pc
 
 from outcode._checks import Array
 from outcode.datasets import marks
-from outcode.datasets.cells import MISSING, MISSING_LABEL, STRAY, are_texts, objects, text_of
+from outcode.datasets.cells import (
+    MISSING,
+    MISSING_LABEL,
+    NO_NUMBER,
+    STRAY,
+    are_texts,
+    objects,
+    text_of,
+)
+from outcode.datasets.columns import count
 from outcode.datasets.readers import Found, Options
 from outcode.datasets.table import DataError, Finding, Table, unknown
 from outcode.datasets.targets import as_labels
@@ -172,6 +181,8 @@ def _inferred(
         read = _as_dates(texts)
         if read is not None:
             return read
+    if kind in (None, "numeric") and (hours := marks.clock(texts)) is not None:
+        return Column(hours, "numeric", ":")
     if kind in ("numeric", "date"):
         raise _misfit(name, texts, kind, context)
     return _words(_shared(texts), kind)
@@ -203,22 +214,43 @@ def _read_numbers(texts: Any, own: Counter[str], context: Context) -> tuple[Any,
 
 
 def _without_strays(texts: Any) -> tuple[Any, Finding | None]:
-    """Return a column of numbers with its few words as missing, and what to say of them."""
+    """Return a column of numbers with its few words as missing, and what to say of them.
+
+    More words are missing numbers where they are all the same, or usual words for it.
+    """
     plain = marks.unitless(texts)
     head = pc.match_substring_regex(plain.slice(0, 1000), marks.ANY_NUMBER)
-    if 2 * (pc.sum(head).as_py() or 0) < len(head) - head.null_count:
+    if 3 * (pc.sum(head).as_py() or 0) < len(head) - head.null_count:
         return texts, None
-    fits = pc.match_substring_regex(plain, marks.ANY_NUMBER)
-    words = len(texts) - texts.null_count - pc.sum(fits).as_py()
-    values = pc.unique(pc.filter(texts, fits))
-    if len(values) <= 20 or words > STRAY * len(texts):
+    bounds = pc.match_substring_regex(plain, marks.BOUND)
+    freed = pc.replace_substring_regex(plain, marks.BOUND, r"\1")
+    fits = pc.match_substring_regex(freed, marks.ANY_NUMBER)
+    words = pc.filter(texts, pc.invert(fits))
+    values = pc.unique(pc.filter(freed, fits))
+    if len(values) <= 20 or (len(words) > STRAY * len(texts) and not _stand_for_missing(words)):
         return texts, None
-    row = pc.index(fits, False).as_py()
-    cells = "1 cell is not a number" if words == 1 else f"{words} cells are not numbers"
-    message = (
-        f"{cells} and taken as missing, the first in row {row + 1}: {texts[row].as_py()[:40]!r}."
+    said = (
+        _told(texts, pc.invert(fits), "not numeric and taken as missing"),
+        _told(texts, pc.and_(bounds, fits), "written with < or > and read as the number"),
     )
-    return pc.if_else(fits, texts, pa.scalar(None, texts.type)), Finding("OD014", message)
+    numbers = pc.if_else(bounds, freed, texts)
+    finding = Finding("OD014", " ".join(filter(None, said)))
+    return pc.if_else(fits, numbers, pa.scalar(None, texts.type)), finding
+
+
+def _stand_for_missing(words: Any) -> bool:
+    """Say whether words among numbers are all the same, or usual ones for a missing number."""
+    different = {word.lower() for word in pc.unique(words.drop_null()).slice(0, 50).to_pylist()}
+    return len(different - NO_NUMBER) <= 1
+
+
+def _told(texts: Any, where: Any, what: str) -> str:
+    """Return how many cells are so, and the first of them."""
+    n = pc.sum(where).as_py()
+    if not n:
+        return ""
+    row = pc.index(where, True).as_py()
+    return f"{count(n, 'cell')} {what}, the first in row {row + 1}: {texts[row].as_py()[:40]!r}."
 
 
 def _as_dates(texts: Any) -> Column | None:
@@ -259,7 +291,9 @@ def _said(names: tuple[str, ...], columns: list[Column]) -> Iterator[str]:
     for name, column in zip(names, columns, strict=True):
         if column.kind == "numeric" and column.marks not in ("", "."):
             written.setdefault(_marked(column.marks), []).append(name)
-        if column.kind == "date" and column.about in ("%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y"):
+        if column.kind == "date" and column.about.startswith(
+            ("%m/%d/", "%d/%m/", "%m-%d", "%d-%m")
+        ):
             order = "month first" if column.about.startswith("%m") else "day first"
             written.setdefault(f"Dates are read with the {order}", []).append(name)
         if column.kind == "date" and " or " in column.about:
@@ -277,6 +311,8 @@ def _said(names: tuple[str, ...], columns: list[Column]) -> Iterator[str]:
 
 
 def _marked(used: str) -> str:
+    if used == ":":
+        return "Times like 7:30 are read as hours (7.5)"
     mark = {" ": "blank", "\u00a0": "blank", "\u202f": "blank"}.get(used[1:], repr(used[1:]))
     thousands = f" and {mark} between thousands" if used[1:] else ""
     return f"Numbers have {used[0]!r} before the decimals{thousands}"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from outcode._checks import Array
+from outcode.datasets.cells import CURRENCIES
 
 #: Between thousands, besides the point or comma that is not the decimal mark.
 _SPACES = "'\u2019 \u00a0\u202f"
@@ -20,14 +21,15 @@ _EXPONENT = r"([eE][+-]?\d+)?"
 #: Numbers that only this decimal mark explains: 0,5  12,25  1.234,5  1.234.567
 _CLEAR = {
     d: rf"^[+-]?(\d+[{d}](\d{{1,2}}|\d{{4,}})|(0|\d{{4,}})?[{d}]\d+"
-    rf"|\d{{1,3}}([{o}]\d{{3}})+[{d}]\d*|\d{{1,3}}([{o}]\d{{3}}){{2,}}){_EXPONENT}$"
+    rf"|\d{{1,3}}([{o}]\d{{3}})+[{d}]\d*|\d{{1,3}}([{o}]\d{{3}}){{2,}}"
+    rf"|\d{{1,2}}([{o}]\d\d)+[{o}]\d{{3}}([{d}]\d*)?){_EXPONENT}$"
     for d, o in _OTHER.items()
 }
 #: Numbers in which this mark may stand before decimals or between thousands: 28,801
 _DOUBTFUL = {d: rf"^[+-]?[1-9]\d{{0,2}}[{d}]\d{{3}}$" for d in _OTHER}
 #: Any of them, and whole numbers.
 ANY_NUMBER = (
-    rf"^[+-]?[$€£]?\s?(\d{{1,3}}([.,{_SPACES}]\d{{3}})+|\d*)([.,]?\d+|\d[.,])"
+    rf"^[+-]?[$€£]?\s?(\d{{1,3}}([.,{_SPACES}]\d{{2,3}})*[.,{_SPACES}]\d{{3}}|\d*)([.,]?\d+|\d[.,])"
     rf"{_EXPONENT}\s?[%€$£+]?$"
 )
 _UNITS = r"^([+-]?)[$€£]\s?|\s?[%€$£+]$"
@@ -36,6 +38,10 @@ _NEGATIVE = ("^\u2212([$€£]?[\\d.,])", r"^\(([$€£]?[\d.,]*\d)\)$", r"^([\d
 #: A number with a unit after it: 3504 lb, 19.5M, 12 kg/l
 _WITH_UNIT = r"^(?P<number>[+-]?[\d.,]*\d)\s?(?P<unit>[^\d\s]{1,8})$"
 _IN_UNITS = '°²³/."'
+#: A currency before a number: USD 12.50
+_WITH_CURRENCY = rf"^(?P<unit>{CURRENCIES})\s?[+-]?[\d.,]*\d$"
+#: A number with a bound before it: <0.5, >= 100
+BOUND = r"^[<>≤≥]=?\s?([+-]?[\d.,]*\d.*)$"
 _POWERS = {"k": "e3", "K": "e3", "M": "e6", "G": "e9", "B": "e9"}
 _SAMPLE = 20_000
 
@@ -79,21 +85,32 @@ def bare(texts: Any) -> Any:
 def unitless(texts: Any) -> Any:
     """Return texts without the unit that all numbers with one share; k, M, G, B are powers of ten.
 
+    A currency before the numbers is a unit, too.
+
     Examples
     --------
     >>> unitless(pa.array(["12 kg", "7 kg", None])).to_pylist()
     ['12', '7', None]
     >>> unitless(pa.array(["19M", "8.5k", "big"])).to_pylist()
     ['19e6', '8.5e3', 'big']
+    >>> unitless(pa.array(["CHF 12.50", "CHF 8"])).to_pylist()
+    ['12.50', '8']
     """
     values = pc.unique(head(texts))
-    after = pc.drop_null(pc.struct_field(pc.extract_regex(values, _WITH_UNIT), "unit"))
-    found = [text for text in after.to_pylist() if _is_unit(text)]
-    units = set(found) if 10 * len(found) > len(values) else set()
+    units = set(_units(values, _WITH_CURRENCY))
+    if len(units) == 1:
+        return pc.replace_substring_regex(texts, rf"^{re.escape(units.pop())}\s?", "")
+    units = {text for text in _units(values, _WITH_UNIT) if _is_unit(text)}
     for unit in units if len(units) == 1 or units <= set(_POWERS) else ():
         pattern = rf"^([+-]?[\d.,]*\d)\s?{re.escape(unit)}$"
         texts = pc.replace_substring_regex(texts, pattern, rf"\1{_POWERS.get(unit, '')}")
     return texts
+
+
+def _units(values: Any, pattern: str) -> list[str]:
+    """Return the units of different cells, none if fewer than a tenth of them have one."""
+    found = pc.drop_null(pc.struct_field(pc.extract_regex(values, pattern), "unit")).to_pylist()
+    return found if 10 * len(found) > len(values) else []
 
 
 def _is_unit(text: str) -> bool:
@@ -140,7 +157,8 @@ def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tup
     stripped = unitless(bare(texts))
     between = (_OTHER[decimal] + _SPACES) if thousands is None else thousands
     group = re.escape(between) if between else "'"
-    shape = rf"^[+-]?(\d{{1,3}}([{group}]\d{{3}})+|\d*)([{decimal}]\d*)?{_EXPONENT}$"
+    whole = rf"\d{{1,3}}([{group}]\d{{3}})+|\d{{1,2}}([{group}]\d\d)+[{group}]\d{{3}}|\d*"
+    shape = rf"^[+-]?({whole})([{decimal}]\d*)?{_EXPONENT}$"
     if not pc.all(pc.match_substring_regex(stripped, shape)).as_py():
         return None, ""
     joined = pc.replace_substring_regex(stripped, f"[{group}]", "")
@@ -148,6 +166,29 @@ def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tup
     used = next((mark for mark in between if _count(stripped, re.escape(mark))), "")
     seen = used or _count(stripped, re.escape(decimal))
     return values, "" if values is None else decimal + used if seen else "."
+
+
+_CLOCK = r"^\d{1,3}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
+
+
+def clock(texts: Any) -> Array | None:
+    """Return times of day and durations as hours (missing is NaN), or None if one is neither.
+
+    Examples
+    --------
+    >>> clock(pa.array(["7:30", None, "00:00:36"])).tolist()
+    [7.5, nan, 0.01]
+    """
+    if (
+        texts.null_count == len(texts)
+        or not pc.all(pc.match_substring_regex(texts, _CLOCK)).as_py()
+    ):
+        return None
+    return np.array([np.nan if cell is None else _hours(cell) for cell in texts.to_pylist()])
+
+
+def _hours(cell: str) -> float:
+    return sum(float(part) / 60**k for k, part in enumerate(cell.split(":")))
 
 
 def _cast(texts: Any) -> Array | None:
@@ -165,13 +206,14 @@ _DATES = (
     *("%m/%d/%y", "%d/%m/%y", "%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y"),
     *("%B %d, %Y", "%b %d %Y", "%a %b %d %Y", "%a, %d %b %Y"),
 )
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-_WAYS = tuple(day + time for time in _TIMES for day in _DATES)
+_MONTHS = ("%b-%y", "%b-%Y", "%b %Y", "%B %Y", "%m/%Y")
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S GMT")
+_WAYS = (*(day + time for time in _TIMES for day in _DATES), *_MONTHS)
 MOST_WAYS = 3  # in one column
 _ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}.*)?)?")
 _LIKE_DATE = re.compile(
     r"(\w{3},? )?(\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
-    r"( \d{1,2}:\d{2}(:\d{2})?( [AaPp][Mm])?)?"
+    r"( \d{1,2}:\d{2}(:\d{2})?( [AaPp][Mm]| GMT)?)?|[A-Za-z]{3,9}[- ](\d{2}|\d{4})|\d{1,2}/\d{4}"
 )
 
 
@@ -226,13 +268,15 @@ def _parsed(values: Sequence[str], way: str) -> Array:
 
 
 def day_numbers(values: Array) -> Array | None:
-    """Return whole numbers like 20201231 as dates, or None if one of them is no date."""
+    """Return whole numbers like 20201231 or 20201231235959 as dates, or None if one is no date."""
     present = np.unique(values[~np.isnan(values)])
-    if len(present) < 2 or present[0] < 19000101 or present[-1] > 21001231:
+    if len(present) < 2 or np.any(present != np.floor(present)):
         return None
-    if np.any(present != np.floor(present)):
+    timed = present[0] >= 19000101_000000 and present[-1] <= 21001231_235959
+    if not timed and (present[0] < 19000101 or present[-1] > 21001231):
         return None
-    days = _parsed([str(int(value)) for value in present], "%Y%m%d")
+    words = [str(int(value)) for value in present]
+    days = _parsed(words, "%Y%m%d%H%M%S" if timed else "%Y%m%d")
     if not len(days):
         return None
     found = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[s]")
