@@ -56,6 +56,15 @@ def test_gaussian_diagonal_is_exactly_one():
     assert K.max() <= 1.0
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_features_of_a_store_are_in_its_order(whole):
+    rng = np.random.RandomState(0)
+    X, order, kernel = rng.randn(12, 3), rng.permutation(12), kernels.Linear()
+    store = grams.gram(kernel, kernel.prepare(X), dtype=np.float64, order=order, whole=whole)
+    everything = np.arange(12)
+    np.testing.assert_allclose(store.features @ store.features.T, store.block(everything))
+
+
 def test_row_store_answers_like_the_matrix():
     X = np.random.RandomState(0).randn(90, 3)
     kernel = make("rbf")

@@ -135,7 +135,7 @@ class RowGram:
     @property
     def features(self) -> Array | None:
         """The dense rows in the order of the store, if a kernel value is their product."""
-        return _features(self.kernel, self.rows, self.order)
+        return _features(self.kernel, self.rows, None)
 
     def support(self, index: Array) -> kernels.Rows:
         """Return some of the user's rows, ready for the kernel."""
