@@ -59,16 +59,6 @@ TARGETS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def fit_sigmoid(f: Array, targets: Array, weight: Array) -> tuple[float, float, float]:
-    """Fit P(O = +1 | f) = 1 / (1 + exp(A f + B)), A <= 0, to targets in [0, 1].
-
-    Minimises the negative of [PPF04] Eq. 5 when the targets are 0 and 1
-    (:mod:`outcode.solvers.sigmoids`). Returns A, B and the largest gradient left.
-    """
-    A, B, residual = sigmoids.fit(f[:, None], targets[:, None], weight[:, None])[:, 0].tolist()
-    return A, B, residual
-
-
 def fit_sigmoids(
     margins: Array, signs: Array, weight: Array, targets: str = "smoothed"
 ) -> tuple[Array, Array]:

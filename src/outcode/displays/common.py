@@ -82,11 +82,11 @@ def pyplot() -> Any:
 PLAIN: dict[str, Any] = {"parse_math": False}
 
 
-def short(label: object, length: int = LABEL) -> str:
+def short(label: object) -> str:
     """Return a label on one line, its end cut off if it is long."""
     text = " ".join(str(label).split())
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return text if len(text) <= LABEL else text[: LABEL - 1] + "…"
 
 
 def mark_x(ax: Any, labels: Sequence[object], *, rotate: bool = False) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, compute_class_weight
 
 from outcode._checks import Array, warn
 from outcode.saved import Saved
@@ -57,7 +58,11 @@ class Machine(Saved, BaseEstimator):
 
     def weigh(self, y: Array, sample_weight: Array) -> Array:
         """Return the weight of each row once the machine's own class weights are in."""
-        return sample_weight
+        if (own := getattr(self, "class_weight", None)) is None:
+            return sample_weight
+        classes = np.unique(y)
+        weights = compute_class_weight(own, classes=classes, y=y, sample_weight=sample_weight)
+        return sample_weight * weights[np.searchsorted(classes, y)]
 
     def setting(self, gamma: float | None, C: float | None) -> dict[str, float]:
         """Return the parameters that give the kernel this gamma and the errors this cost."""
@@ -68,6 +73,13 @@ class Machine(Saved, BaseEstimator):
     def cost(self) -> float | None:
         """The cost of errors as it stands, None for a machine that has none."""
         return getattr(self, "C", None)
+
+
+def as_rows(X: Any) -> Any:
+    """Return rows as kernels take them: float64, dense or CSR."""
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2:
+        return X  # validated already
+    return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
 def as_targets(targets: Any, n_samples: int) -> Array:

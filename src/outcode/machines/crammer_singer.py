@@ -14,7 +14,7 @@ from outcode import dichotomies, kernels
 from outcode import gram as grams
 from outcode._checks import Array, positive
 from outcode.machines.all_classes import SHIFTS, AllClasses, Solve, both_classes
-from outcode.machines.expansion import as_rows
+from outcode.machines.common import as_rows
 from outcode.machines.kernel import KernelParameters, Task
 from outcode.parallel import single_blas
 from outcode.saved import Optional, reals

@@ -17,7 +17,7 @@ from outcode import kernels
 from outcode._checks import Array
 from outcode.capabilities import HasGradient, require
 from outcode.dichotomies import distinct
-from outcode.machines.common import Machine
+from outcode.machines.common import Machine, as_rows
 from outcode.parallel import single_blas, thread_map
 from outcode.saved import (
     KernelKind,
@@ -266,13 +266,6 @@ def _adding_up(groups: Sequence[_Group], n_columns: int) -> Any:
     column = np.concatenate([np.arange(n_columns)[group.columns] for group in groups])
     places = column, np.arange(len(column))
     return sparse.csr_array((np.ones(len(column)), places), shape=(n_columns, len(column)))
-
-
-def as_rows(X: Any) -> Any:
-    """Return rows as kernels take them: float64, dense or CSR."""
-    if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2:
-        return X  # validated already
-    return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
 def class_order(targets: Any) -> Array | None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
 from outcode._checks import Array
-from outcode.machines.expansion import as_rows
+from outcode.machines.common import as_rows
 from outcode.machines.kernel import KernelMachine
 
 #: What is known of each column, and of each row and column.

@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array, lookup, positive, warn
-from outcode.machines.common import Solved, as_targets, check_signs
-from outcode.machines.expansion import as_rows
+from outcode.machines.common import Solved, as_rows, as_targets, check_signs
 from outcode.machines.kernel import KernelMachine, Task
 from outcode.machines.least_squares import _products
 from outcode.parallel import single_blas

@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array, row_weights
-from outcode.machines.common import Solved, as_targets, warn_held_out
-from outcode.machines.expansion import Expansion, as_rows, class_order
+from outcode.machines.common import Solved, as_rows, as_targets, warn_held_out
+from outcode.machines.expansion import Expansion, class_order
 from outcode.parallel import thread_map
 from outcode.progress import progress
 
@@ -209,15 +208,6 @@ class KernelMachine(KernelParameters, Expansion):
             solved = thread_map(one, numbers, task.n_jobs if self.parallel_folds else 1)
         warn_held_out(solved, getattr(self, "tol", 0.0))
         return out
-
-    def weigh(self, y: Array, sample_weight: Array) -> Array:
-        if self.class_weight is None:
-            return sample_weight
-        classes = np.unique(y)
-        weights = compute_class_weight(
-            self.class_weight, classes=classes, y=y, sample_weight=sample_weight
-        )
-        return sample_weight * weights[np.searchsorted(classes, y)]
 
     def gram(
         self, X: Any, targets: Any, sample_weight: Any = None, *, n_jobs: int | None = None

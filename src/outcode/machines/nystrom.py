@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import kernels
 from outcode._checks import Array, lookup, positive, row_weights
-from outcode.machines.common import Machine, as_targets, check_signs
+from outcode.machines.common import Machine, as_rows, as_targets, check_signs
 from outcode.saved import KernelKind, Number, Optional, RowsKind, Word, reals
 from outcode.scale import choice, descent, landmarks, losses, newton, ridge, statistics
 from outcode.scale.engine import Engine, Threads
@@ -187,15 +187,6 @@ class Nystrom(Machine):
         tags.input_tags.sparse = True
         return tags
 
-    def weigh(self, y: Array, sample_weight: Array) -> Array:
-        if self.class_weight is None:
-            return sample_weight
-        classes = np.unique(y)
-        weights = compute_class_weight(
-            self.class_weight, classes=classes, y=y, sample_weight=sample_weight
-        )
-        return sample_weight * weights[np.searchsorted(classes, y)]
-
     # --- training ---
 
     def fit(
@@ -209,13 +200,13 @@ class Nystrom(Machine):
     ) -> Nystrom:
         """Train on arrays in memory."""
         task = self._arrays(X, targets, sample_weight, n_jobs, verbose)
-        self._rows = _as_rows(X)
+        self._rows = as_rows(X)
         return self.fit_task(task)
 
     def _arrays(
         self, X: Any, targets: Array, sample_weight: Any, n_jobs: int | None, verbose: int = 0
     ) -> Task:
-        X = _as_rows(X)
+        X = as_rows(X)
         targets = as_targets(targets, X.shape[0])
         weight = row_weights(sample_weight, X.shape[0])
         check_signs(targets, weight)
@@ -354,7 +345,7 @@ class Nystrom(Machine):
     def margins(self, X: Any) -> Array:
         """Return phi(x) . a + b of every row and column, blocks of rows by threads."""
         check_is_fitted(self, "coef_")
-        X = _as_rows(X)
+        X = as_rows(X)
         score = Score(self.features_, self.coef_[None])
         parts = Threads().each(score, Arrays(X, group=np.zeros(X.shape[0], dtype=np.intp)))
         return settled(np.concatenate(list(parts)))
@@ -465,7 +456,7 @@ class Nystrom(Machine):
         The landmarks stay. Only least squares learns from statistics alone.
         """
         check_is_fitted(self, "coef_")
-        X = _as_rows(X)
+        X = as_rows(X)
         weight = row_weights(sample_weight, X.shape[0])
         group = _matching(as_targets(targets, X.shape[0]), self.signs_)
         source = Arrays(X, None, group, None if np.all(weight == 1.0) else weight)
@@ -484,12 +475,6 @@ def _matching(targets: Array, signs: Array) -> Array:
     if not same.any(axis=1).all():
         raise ValueError("These rows have targets of a class that was not there in training.")
     return same.argmax(axis=1)[which]
-
-
-def _as_rows(X: Any) -> Any:
-    if isinstance(X, np.ndarray) and X.dtype == np.float64 and X.ndim == 2:
-        return X  # validated by the classifier
-    return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
 def _groups(targets: Array) -> tuple[Array, Array]:

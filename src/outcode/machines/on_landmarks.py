@@ -13,8 +13,7 @@ from outcode import gram as grams
 from outcode import kernels
 from outcode._checks import Array, row_weights
 from outcode.capabilities import TrainsOnGram, require
-from outcode.machines.common import Machine, as_targets
-from outcode.machines.expansion import as_rows
+from outcode.machines.common import Machine, as_rows, as_targets
 from outcode.machines.single_binary import SingleBinary
 from outcode.parallel import single_blas, thread_map
 from outcode.saved import KernelKind, Optional, Parts, RowsKind, reals

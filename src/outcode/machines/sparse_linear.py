@@ -15,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from outcode._checks import Array, lookup, positive, row_weights, warn
-from outcode.machines.common import Machine, as_targets, check_signs
-from outcode.machines.expansion import as_rows
+from outcode.machines.common import Machine, as_rows, as_targets, check_signs
 from outcode.parallel import single_blas, thread_map
 from outcode.saved import reals
 from outcode.scores import settled

@@ -221,13 +221,11 @@ def _matrix(X: Any) -> Any:
     return X if hasattr(X, "tocsr") else np.asarray(X)
 
 
-def checked(block: Block, n_features: int | None = None) -> Block:
+def checked(block: Block) -> Block:
     """Return a block of finite float64 rows with a label each, or an error that says where."""
     X = block.X
     if X.ndim != 2:
         raise block.error(f"rows must form a matrix, got shape {X.shape}.")
-    if n_features is not None and X.shape[1] != n_features:
-        raise block.error(f"{X.shape[1]} columns, but the blocks before have {n_features}.")
     try:
         X = X.astype(np.float64, copy=False)
     except (TypeError, ValueError) as problem:

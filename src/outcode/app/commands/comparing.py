@@ -62,7 +62,7 @@ def compare(command: str, began: float, sources: Sequence[str], **choices: Any) 
         told = study.left_out(whole, final, rows)
         in_full = {"left_out": told, "in_full": f"{command} --time 0"} if told else {}
         priced = {} if cost is None else {"cost": cost}
-        return _with_variants(final.meta(command), choices) | in_full | priced
+        return _with_variants(final.meta(command)) | in_full | priced
 
     kept = _Kept(store, output)
     seconds = None if end is None else end - time.monotonic()
@@ -192,7 +192,7 @@ def _without_leaks(data: datasets.Dataset) -> Iterator[datasets.Dataset]:
     )
 
 
-def _with_variants(meta: dict[str, Any], choices: dict[str, Any]) -> dict[str, Any]:
+def _with_variants(meta: dict[str, Any]) -> dict[str, Any]:
     """Say in the meta dict which data sets are others without their leaking columns."""
     entries = {entry["name"]: entry for entry in meta["datasets"]}
     for entry in entries.values():

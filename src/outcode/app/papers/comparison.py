@@ -65,7 +65,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def side_by_side(figures: Sequence[Figure], corner: str = "data", digits: int = 2) -> str:
+def side_by_side(figures: Sequence[Figure]) -> str:
     """Return a Markdown table: ours, the paper's in brackets, the difference after it.
 
     The last row holds the means over the rows where both are known.
@@ -80,15 +80,13 @@ def side_by_side(figures: Sequence[Figure], corner: str = "data", digits: int = 
     cells = {(figure.row, figure.column): figure for figure in figures}
     rows = list(dict.fromkeys(figure.row for figure in figures))
     columns = list(dict.fromkeys(figure.column for figure in figures))
-    lines = [
-        [row, *(_cell(cells.get((row, column)), digits) for column in columns)] for row in rows
-    ]
+    lines = [[row, *(_cell(cells.get((row, column))) for column in columns)] for row in rows]
     printed = {figure.column for figure in figures if figure.paper is not None}
     complete = [r for r in rows if all(_known(cells.get((r, c)), c in printed) for c in columns)]
     if complete:
         means = [_mean([cells[row, column] for row in complete]) for column in columns]
-        lines.append([f"mean of {len(complete)}", *(_cell(mean, digits) for mean in means)])
-    return markdown([corner, *columns], lines)
+        lines.append([f"mean of {len(complete)}", *(_cell(mean) for mean in means)])
+    return markdown(["data", *columns], lines)
 
 
 def _known(figure: Figure | None, printed: bool) -> bool:
@@ -106,8 +104,8 @@ def _average(values: Sequence[float | None]) -> float | None:
     return float(np.mean(known)) if len(known) == len(values) else None
 
 
-def _cell(figure: Figure | None, digits: int) -> str:
-    return "" if figure is None else beside(figure.ours, figure.paper, digits)
+def _cell(figure: Figure | None) -> str:
+    return "" if figure is None else beside(figure.ours, figure.paper)
 
 
 def beside(ours: float | None, paper: float | None, digits: int = 2) -> str:
