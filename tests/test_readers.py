@@ -479,6 +479,26 @@ def test_any_bytes_of_other_formats(tmp_path, name):
     assert refused > 3
 
 
+def test_a_parser_without_memory_ends_without_a_trace(tmp_path, monkeypatch):
+    """A damaged workbook ends its parser; writing a trace of it took most of the time."""
+    from test_files import FORMATS, frame
+
+    FORMATS["d.xls"](frame(12), tmp_path / "d.xls")
+    content = mutated((tmp_path / "d.xls").read_bytes(), np.random.default_rng([0, 3]))
+    run, told = subprocess.run, []
+
+    def kept(*given, **how):
+        told.append(run(*given, **how))
+        return told[-1]
+
+    monkeypatch.setattr(subprocess, "run", kept)
+    monkeypatch.setenv("RUST_BACKTRACE", "full")
+    with pytest.raises(DataError, match="takes too much memory or time"):
+        datasets.read(write(tmp_path, "d.xls", content))
+    assert told[0].returncode
+    assert "backtrace:" not in told[0].stderr.decode()
+
+
 @pytest.mark.parametrize("name", SEEDS)
 def test_any_bytes_give_data_or_our_error(tmp_path, name):
     rng = np.random.default_rng(len(name))

@@ -36,7 +36,7 @@ _UNITS = r"^([+-]?)[$€£]\s?|\s?[%€$£+]$"
 #: Negative numbers: \u22123  (1.20)  4-
 _NEGATIVE = ("^\u2212([$€£]?[\\d.,])", r"^\(([$€£]?[\d.,]*\d)\)$", r"^([\d.,]*\d)-$")
 #: A number with a unit after it: 3504 lb, 19.5M, 12 kg/l
-_WITH_UNIT = r"^(?P<number>[+-]?[\d.,]*\d)\s?(?P<unit>[^\d\s]{1,8})$"
+_WITH_UNIT = r"^[+-]?[\d.,]*\d\s?(?P<unit>[^\d\s]+)$"  # {1,8} takes long to compile
 _IN_UNITS = '°²³/."'
 #: A currency before a number: USD 12.50
 _WITH_CURRENCY = rf"^(?P<unit>{CURRENCIES})\s?[+-]?[\d.,]*\d$"
@@ -48,7 +48,8 @@ _SAMPLE = 20_000
 
 def evidence(texts: Any) -> Counter[str]:
     """Count what the numbers of a column show: "." and "," as decimal marks, "?." and "?,"."""
-    values = unitless(pc.unique(bare(head(texts))))
+    values = pc.unique(head(texts))
+    values = values if _plain(values) else unitless(pc.unique(bare(values)))
     found: Counter[str] = Counter()
     for mark in _OTHER:
         found[mark] = _count(values, _CLEAR[mark])
@@ -65,6 +66,11 @@ def head(texts: Any) -> Any:
 
 def _count(texts: Any, pattern: str) -> int:
     return int(pc.sum(pc.match_substring_regex(texts, pattern)).as_py() or 0)
+
+
+def _plain(texts: Any) -> bool:
+    """Say whether all cells are digits with nothing around them."""
+    return bool(pc.all(pc.match_substring_regex(texts, r"^[+-]?[\d.,]*\d$")).as_py())
 
 
 def bare(texts: Any) -> Any:
@@ -109,7 +115,8 @@ def unitless(texts: Any) -> Any:
 
 def _units(values: Any, pattern: str) -> list[str]:
     """Return the units of different cells, none if fewer than a tenth of them have one."""
-    found = pc.drop_null(pc.struct_field(pc.extract_regex(values, pattern), "unit")).to_pylist()
+    cells = pc.drop_null(pc.struct_field(pc.extract_regex(values, pattern), "unit"))
+    found = [unit for unit in cells.to_pylist() if len(unit) <= 8]
     return found if 10 * len(found) > len(values) else []
 
 
@@ -154,7 +161,7 @@ def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tup
         plain = _cast(texts)
         if plain is not None:
             return plain, "."
-    stripped = unitless(bare(texts))
+    stripped = texts if _plain(texts) else unitless(bare(texts))
     between = (_OTHER[decimal] + _SPACES) if thousands is None else thousands
     group = re.escape(between) if between else "'"
     whole = rf"\d{{1,3}}([{group}]\d{{3}})+|\d{{1,2}}([{group}]\d\d)+[{group}]\d{{3}}|\d*"

@@ -22,6 +22,7 @@ def limited(megabytes: int, seconds: int) -> None:
         import resource
     except ImportError:  # not a POSIX system
         return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the parser aborts where there is no memory
     resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20,) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (seconds,) * 2)
 

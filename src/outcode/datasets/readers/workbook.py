@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -49,10 +50,12 @@ def _converted(source: Source, sheet: str) -> tuple[dict[str, Any], bytes]:
     """Return what a process of its own, within limits, makes of the workbook."""
     memory = MEMORY + PER_BYTE * len(source.data) // 2**20
     program = [sys.executable, "-I", str(SHEETS), str(memory), str(SECONDS), sheet]
+    quiet = os.environ | {"RUST_BACKTRACE": "0"}  # the parser's last words took most of its time
     try:
         done = subprocess.run(
-            program, input=source.data, capture_output=True, timeout=2 * SECONDS, check=False
-        )
+            program, input=source.data, capture_output=True, timeout=2 * SECONDS, check=False,
+            env=quiet,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise _too_large(source) from None
     head, _, rows = done.stdout.partition(b"\n")
