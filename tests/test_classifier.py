@@ -235,14 +235,16 @@ def test_before_fit_and_wrong_width():
         kernel.predict(rbf_kernel(X)[:, :9])
     with pytest.raises(AttributeError) as caught:
         clf.predict_proba(X)
-    assert "gives scores but no probabilities" in str(caught.value.__cause__)
+    assert "gives scores but no probabilities: use decoder='softmax'" in str(caught.value)
     with pytest.raises(ValueError, match="X has 5 rows, but the classifier was fitted on 150"):
         clf.with_decoder("hamming", X[:5])
 
 
 def test_text_is_named_with_its_column():
     frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "colour": ["red", "blue", "red", "blue"]})
-    with pytest.raises(ValueError, match=r"needs numbers, but column 'colour' holds text.*OneHot"):
+    with pytest.raises(
+        ValueError, match=r"needs numbers, but column 'colour' holds text.*TableEncoder"
+    ):
         OutputCodeClassifier().fit(frame, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="needs numbers, but X holds text"):
         OutputCodeClassifier().fit(frame.to_numpy(dtype=object), [0, 1, 0, 1])

@@ -532,7 +532,7 @@ def test_no_probabilities_without_folds():
     assert not hasattr(clf, "predict_proba")
     with pytest.raises(AttributeError) as raised:
         clf.predict_proba(X)
-    assert "folds=3" in str(raised.value.__cause__)
+    assert "folds=3" in str(raised.value)
 
 
 def test_a_class_of_one_row_has_probabilities():

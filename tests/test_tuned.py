@@ -6,6 +6,7 @@ import pickle
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -14,7 +15,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from outcode import OutputCodeClassifierCV, kernels, load, save
+from outcode import OutputCodeClassifier, OutputCodeClassifierCV, kernels, load, save
 from outcode.selection import tuning
 from outcode.selection.landscape import sample
 
@@ -214,6 +215,50 @@ def test_features_that_say_nothing_count_less():
     assert weighted.best_score_ > plain.best_score_
     assert set(weighted.results_["features"]) == {"weighted", "plain"}  # both were tried
     assert set(plain.results_["features"]) == {"plain"}
+
+
+def test_features_of_different_units_are_standardised(tmp_path):
+    X, y = blobs(150)
+    noise = np.random.default_rng(0).normal(size=(150, 1))
+    rows = np.column_stack([X, noise, y % 2]) * np.r_[np.ones(X.shape[1]), 1e4, 1.0]
+    clf = OutputCodeClassifierCV("ls", "rbf", feature_weights=False, random_state=0).fit(rows, y)
+    deviations = rows.std(axis=0)
+    np.testing.assert_allclose(clf.feature_scale_[:-1] * deviations[:-1], 1.0)
+    assert clf.feature_scale_[-1] == 1.0  # two values: a range of 1 already
+    save(clf, tmp_path / "model.outcode")
+    again = load(tmp_path / "model.outcode")
+    np.testing.assert_array_equal(again.predict_proba(rows), clf.predict_proba(rows))
+    by_hand = OutputCodeClassifierCV("ls", "rbf", feature_weights=False, random_state=0)
+    by_hand.fit(rows * clf.feature_scale_, y)
+    assert by_hand.feature_scale_ is None
+    np.testing.assert_allclose(
+        by_hand.predict_proba(rows * clf.feature_scale_), clf.predict_proba(rows), atol=1e-8
+    )
+
+
+def test_features_stay_as_they_are_where_leave_one_out_prefers_it():
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(3), 40)
+    rows = np.column_stack([5.0 * y + rng.normal(size=120), 0.1 * rng.normal(size=(120, 40))])
+    clf = OutputCodeClassifierCV("ls", "rbf", feature_weights=False, random_state=0).fit(rows, y)
+    assert clf.feature_scale_ is None
+
+
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_standardised_features_on_landmarks(monkeypatch, limit):
+    monkeypatch.setattr("outcode.selection.tuned.EXACT_ROWS", 100)
+    monkeypatch.setattr("outcode.selection.landmarks.LANDMARKS", 50)
+    X, y = blobs(240)
+    rows = X * np.geomspace(1.0, 1e4, X.shape[1])
+    clf = OutputCodeClassifierCV("ls", "rbf", time_limit=limit, random_state=0).fit(rows, y)
+    assert clf.feature_scale_ is not None
+    assert clf.score(rows, y) > OutputCodeClassifier("ova", "svm").fit(rows, y).score(rows, y)
+
+
+def test_text_in_a_frame_names_the_columns_and_the_encoder():
+    frame = pd.DataFrame({"a": ["low", "high"] * 6, "b": np.arange(12.0)})
+    with pytest.raises(ValueError, match=r"column 'a' holds text.*TableEncoder"):
+        OutputCodeClassifierCV().fit(frame, np.arange(12) % 3)
 
 
 def test_weighted_features_are_in_the_model_file(tmp_path):

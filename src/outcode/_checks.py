@@ -39,6 +39,25 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def text_explained(X: Any) -> Iterator[None]:
+    """Say which columns hold text where numbers are needed, and what to do."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        columns = getattr(X, "columns", ())
+        kinds = getattr(X, "dtypes", ())
+        pairs = zip(columns, kinds, strict=True) if len(columns) == len(kinds) else ()
+        named = [str(name) for name, kind in pairs if getattr(kind, "kind", "O") not in "biuf"]
+        where = f"column {', '.join(map(repr, named[:5]))}" if named else "X"
+        raise ValueError(
+            f"A kernel machine needs numbers, but {where} holds text ({error}): encode it first, "
+            f"for example with make_pipeline(outcode.datasets.TableEncoder(), classifier)."
+        ) from None
+
+
 def gathered(package: str, path: Iterable[str]) -> dict[str, Any]:
     """Return the short names of all elements in a package: the ``NAMES`` of its modules."""
     modules = sorted(found.name for found in pkgutil.iter_modules(path))

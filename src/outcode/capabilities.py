@@ -7,6 +7,7 @@ whether an element has a capability, ``require`` raises an error that names what
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any, Protocol, TypeVar
 
 from outcode._checks import Array
@@ -335,3 +336,30 @@ def members(protocol: type) -> list[str]:
     """Return the names that a capability asks for."""
     own = {**vars(protocol).get("__annotations__", {}), **vars(protocol)}
     return [name for name in own if not name.startswith("_")]
+
+
+# --- methods that some elements have ---
+
+
+class _Available:
+    """A method that an object has if a check says so."""
+
+    def __init__(self, method: Callable[..., Any], check: Callable[[Any], bool]) -> None:
+        self.method, self.check = method, check
+        self.__doc__ = method.__doc__
+
+    def __get__(self, element: Any, owner: type) -> Any:
+        if element is None:
+            return self.method
+        if not self.check(element):
+            raise AttributeError(f"This {owner.__name__} has no {self.method.__name__}().")
+        return MethodType(self.method, element)
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Callable[..., Any]], Any]:
+    """Make a method one that an object has only if ``check(object)`` is true.
+
+    As scikit-learn's, but an AttributeError that the check raises is what the user reads: it may
+    say what to do instead.
+    """
+    return lambda method: _Available(method, check)

@@ -12,12 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import codes, decoders, growing, machines, streaming
 from outcode._checks import Array, lookup, row_weights, unchanged_on_failure
-from outcode.capabilities import TrainsOnGram, Updates, can, require
+from outcode.capabilities import TrainsOnGram, Updates, available_if, can, require
 from outcode.machines.crammer_singer import CrammerSingerParameters
 from outcode.machines.single_binary import SingleBinaryParameters
 from outcode.posing import pose

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import conformal, decisions, decoders, machines, notebooks, streaming
 from outcode import explain as explanations
-from outcode._checks import Array
-from outcode.capabilities import HasProbabilities, TrainsOnGram, can
+from outcode._checks import Array, text_explained
+from outcode.capabilities import HasProbabilities, TrainsOnGram, available_if, can
 from outcode.posing import source_of
 from outcode.saved import (
     MOST_COLUMNS,
@@ -202,7 +200,7 @@ class ByRule(ByScores, Saved, notebooks.InNotebook):
             "dtype": np.float64 if can(machine, TrainsOnGram) and not tags.pairwise else None,
             "ensure_all_finite": not tags.allow_nan,
         }
-        with _text_explained(X):
+        with text_explained(X):
             return validate_data(self, X, *y, reset=bool(y), **rules)
 
     def packed(self) -> Mapping[str, Any]:
@@ -234,22 +232,3 @@ class ByRule(ByScores, Saved, notebooks.InNotebook):
 
     def _scores(self, X: Any) -> Array:
         return self._rule().of_rows(self.rule_.scores, self.validated(X))
-
-
-@contextmanager
-def _text_explained(X: Any) -> Iterator[None]:
-    """Say which columns hold text where a kernel needs numbers, and what to do."""
-    try:
-        yield
-    except ValueError as error:
-        if "could not convert string to float" not in str(error):
-            raise
-        columns = getattr(X, "columns", ())
-        kinds = getattr(X, "dtypes", ())
-        pairs = zip(columns, kinds, strict=True) if len(columns) == len(kinds) else ()
-        named = [str(name) for name, kind in pairs if getattr(kind, "kind", "O") not in "biuf"]
-        where = f"column {', '.join(map(repr, named[:5]))}" if named else "X"
-        raise ValueError(
-            f"A kernel machine needs numbers, but {where} holds text ({error}): encode it first, "
-            f"for example with sklearn.preprocessing.OneHotEncoder in a pipeline."
-        ) from None

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from outcode import dichotomies, kernels
 from outcode import gram as grams
 from outcode._checks import Array, positive
+from outcode.capabilities import available_if
 from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.design.continuous import continuous_code

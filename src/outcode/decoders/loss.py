@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from outcode import losses
 from outcode._checks import Array, lookup
+from outcode.capabilities import available_if
 from outcode.decoders.common import (
     Decoder,
     log_total_exponential,

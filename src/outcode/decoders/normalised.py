@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
 from outcode._checks import Array
+from outcode.capabilities import available_if
 from outcode.decoders.common import Decoder
 from outcode.decoders.loss import LossBased, is_sum
 from outcode.formula import floats

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 
 from outcode._checks import Array
+from outcode.capabilities import available_if
 from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import fit_temperature, softmax
 from outcode.dichotomies import own_entries

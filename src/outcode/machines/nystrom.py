@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import kernels
 from outcode._checks import Array, lookup, positive, row_weights
+from outcode.capabilities import available_if
 from outcode.machines.common import Machine, as_rows, as_targets, check_signs
 from outcode.saved import KernelKind, Number, Optional, RowsKind, Word, reals
 from outcode.scale import choice, descent, landmarks, losses, newton, ridge, statistics

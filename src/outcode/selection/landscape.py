@@ -112,6 +112,10 @@ class Landscape:
         X = self.X[rows][:, rows] if pairwise else self.X[rows]
         return Landscape(X, self.labels[rows], self.weight[rows], self.codes, stage, self.scale)
 
+    def times(self, factors: Array) -> Landscape:
+        """Return the same rows with every feature times a factor."""
+        return replace(self, X=self.X * factors)
+
     def distances(self, kernel: str) -> Array:
         """Return the (n, n) distances of a kernel that is a function of one."""
         if kernel not in self._distances:

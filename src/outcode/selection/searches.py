@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from outcode import kernels, loo, machines, notebooks
@@ -21,6 +20,7 @@ from outcode._checks import (
     positive,
     require_classes,
     row_weights,
+    text_explained,
     unchanged_on_failure,
 )
 from outcode.capabilities import (
@@ -30,6 +30,7 @@ from outcode.capabilities import (
     MadeOfElements,
     PredictsProbabilities,
     TrainsOnGram,
+    available_if,
     can,
     require,
 )
@@ -133,13 +134,12 @@ class _Search(MetaEstimatorMixin, ClassifierMixin, notebooks.InNotebook):
 
     def _check_rows(self, X: Any, y: Any) -> tuple[Any, Array]:
         pairwise = get_tags(self.estimator).input_tags.pairwise
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=False if pairwise else "csr",
-            dtype=None if pairwise else np.float64,
-        )
+        rules = {
+            "accept_sparse": False if pairwise else "csr",
+            "dtype": None if pairwise else np.float64,
+        }
+        with text_explained(X):
+            X, y = validate_data(self, X, y, **rules)
         return X, np.asarray(y)
 
     def _axes(self, ax: Any) -> Any:

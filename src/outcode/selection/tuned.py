@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from outcode import codes, notebooks
+from outcode import codes, kernels, notebooks
 from outcode._checks import (
     Array,
     class_labels,
     lookup,
     require_classes,
     row_weights,
+    text_explained,
     unchanged_on_failure,
 )
 from outcode.classifier import EXACT_ROWS, OutputCodeClassifier
@@ -25,9 +26,10 @@ from outcode.folds import distinct_rows
 from outcode.parallel import single_blas
 from outcode.scores import ByScores
 from outcode.selection.landmarks import on_landmarks
-from outcode.selection.landscape import Landscape, Trial
+from outcode.selection.landscape import Landscape, Trial, sample
 from outcode.selection.shares import feature_scale
-from outcode.selection.tuning import MOST_COLUMNS, Final, Search, listed
+from outcode.selection.tuning import MAP_ROWS, MOST_COLUMNS, Final, Search, listed
+from outcode.selection.units import standardises, unit_scale
 
 SCORINGS = {name: name for name in ("accuracy", "balanced_accuracy", "neg_log_loss")}
 
@@ -42,6 +44,9 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     what they say about the classes, unless plain ones do better. Near the optimum a weighted mean
     of the kernels, support vector machines and SPOC are tried with the same width and C. The slope
     and the temperature of the probabilities come from the held-out margins.
+
+    Features of different units are standardised where leave-one-out prefers it (dense rows and
+    kernels of a distance).
 
     Beyond a few hundred rows the map is made on a sample and its best settings are tried on all
     rows (at most 3,000). Only the final machine is trained on everything: beyond 8,000 rows a
@@ -82,7 +87,7 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     classes_ : the sorted labels
     best_estimator_ : OutputCodeClassifier
     best_params_ : its code, machine, kernel, gamma, C, decoder, and whether features are weighted
-    feature_scale_ : (n_features,) factors of the features, None where they are plain
+    feature_scale_ : (n_features,) factors of the features, None where they stay as they are
     best_score_ : its held-out score by ``scoring``
     best_index_ : its place in ``results_``
     results_ : everything tried as a dict of arrays: stage, n_rows, machine, kernel, gamma, C, code,
@@ -138,7 +143,8 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> OutputCodeClassifierCV:
         started = time.monotonic()
         lookup(SCORINGS, self.scoring, "scoring")
-        X, y = validate_data(self, X, y, **self._rules)
+        with text_explained(X):
+            X, y = validate_data(self, X, y, **self._rules)
         self._check_square(X)
         classes, labels = class_labels(y)
         weight = row_weights(sample_weight, len(labels))
@@ -150,10 +156,15 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
         scale = self._scale(X, labels, weight)
         matrices = self._matrices(len(classes), rng)
         land = Landscape(X, labels, weight, matrices, "full", scale)
-        search = Search(self, land, rng, started)
         with single_blas():
+            units = self._units(land, rng)
+            search = Search(self, land if units is None else land.times(units), rng, started)
             best = search.run()
-        self._keep(classes, search.tried, best, scale)
+        self._keep(classes, search.tried, best)
+        weights = scale if best.features == "weighted" else None
+        self.feature_scale_ = (
+            weights if units is None else units * (1.0 if weights is None else weights)
+        )
         self.__dict__.pop("best_estimator_", None)  # of an earlier fit
         if self.refit:
             final = search.final(best)
@@ -165,10 +176,10 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
         if len(y) <= EXACT_ROWS or self._pairwise or self.time_limit is not None:
             return self._model(final).fit(X, y, weight)
         best = final.trial
-        model = on_landmarks(self._codes[best.code], best.kernel, X, y, weight, self.n_jobs)
-        chosen = {"gamma": getattr(model.machine_.features_.kernel, "gamma", None)}
-        chosen |= {"machine": "nystrom", "C": model.machine_.C_, "decoder": "likelihood"}
-        self.best_params_ |= chosen
+        setting = best.kernel, self.feature_scale_
+        model, gamma = on_landmarks(self._codes[best.code], *setting, X, y, weight, self.n_jobs)
+        chosen = {"gamma": gamma, "machine": "nystrom", "C": model.machine_.C_}
+        self.best_params_ |= chosen | {"decoder": "likelihood"}
         return model
 
     def _scale(self, X: Any, labels: Array, weight: Array) -> Array | None:
@@ -176,9 +187,20 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
             return None
         return feature_scale(X, labels, weight)
 
-    def _keep(self, classes: Array, tried: list[Trial], best: Trial, scale: Array | None) -> None:
+    def _units(self, land: Landscape, rng: Any) -> Array | None:
+        """Return the factors that standardise the features, None where they stay as they are."""
+        given = listed(self.kernels)
+        if self._pairwise or not all(kernels.named(k).of_distance for k in given):
+            return None
+        factors = unit_scale(land.X, land.weight)
+        if factors is None:
+            return None
+        rows = sample(land.labels, min(len(land), MAP_ROWS), rng)
+        part, code = land.part(rows, "units", False), next(iter(land.codes))
+        return factors if standardises(part, factors, given[0], code, self.scoring) else None
+
+    def _keep(self, classes: Array, tried: list[Trial], best: Trial) -> None:
         self.classes_, self.results_ = classes, _table(tried)
-        self.feature_scale_ = scale if best.features == "weighted" else None
         self.best_index_ = next(i for i, trial in enumerate(tried) if trial is best)
         self.best_score_ = float(self.results_[self.scoring][self.best_index_])
         names = ("machine", "kernel", "gamma", "C", "decoder", "features")
@@ -239,7 +261,8 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
             )
 
     def _check_rows(self, X: Any) -> Any:
-        return validate_data(self, X, reset=False, **self._rules)
+        with text_explained(X):
+            return validate_data(self, X, reset=False, **self._rules)
 
     # --- what the arguments say ---
 

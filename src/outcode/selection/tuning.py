@@ -51,9 +51,9 @@ class Final:
     n_landmarks: int | None = None
 
     def machine(self, scale: Array | None) -> Any:
-        """Return the machine; ``scale`` are the factors of weighted features."""
+        """Return the machine; ``scale`` are the factors of the features, if there are any."""
         best = self.trial
-        gamma = _gamma(best, scale if best.features == "weighted" else None)
+        gamma = _gamma(best, scale)
         setting: dict[str, Any] = {"kernel": best.kernel, "gamma": gamma}
         if self.n_landmarks is not None:
             setting |= {"n_landmarks": self.n_landmarks, "loss": "least_squares"}
@@ -62,7 +62,7 @@ class Final:
 
 
 def _gamma(best: Trial, scale: Array | None) -> Any:
-    """Return gamma, of weighted features one for each."""
+    """Return gamma, one for each feature where they have factors."""
     if scale is None:
         return "scale" if best.gamma is None else best.gamma
     return (best.gamma or 1.0) * scale ** (1.0 / kernels.named(best.kernel).stretch)

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.utils.metaestimators import available_if
 
 from outcode import machines
 from outcode._checks import Array
-from outcode.capabilities import PredictsProbabilities, can
+from outcode.capabilities import PredictsProbabilities, available_if, can
 from outcode.selection import KernelSearchCV, LOOBoundSearch, median_gamma
 from outcode.selection.trials import Data
 
