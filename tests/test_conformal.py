@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import NotFittedError
+from sklearn.svm import SVC
 
 from outcode import SPOC, OutputCodeClassifier, conformal, load, save, selection
 from outcode.conformal import METHODS, Calibration
@@ -215,3 +217,16 @@ def test_a_method_of_ones_own(iris):
     clf = OutputCodeClassifier("ova", "ls", "softmax").fit(X, y)
     own = clf.predict_set(X, 0.9, method=lambda proba: -proba)
     assert np.array_equal(own, clf.predict_set(X, 0.9))
+    with pytest.raises(ValueError, match="one number per row and class"):
+        clf.predict_set(X, 0.9, method=lambda proba: proba.max(axis=1))
+
+
+def test_what_cannot_be_calibrated_says_so(iris):
+    X, y = iris
+    for calibrate in (lambda clf: conformal.split(clf, X, y), lambda clf: conformal.cross(clf, X)):
+        with pytest.raises(NotFittedError):
+            calibrate(OutputCodeClassifier())
+        with pytest.raises(ValueError, match="classifier of this library"):
+            calibrate(SVC().fit(X, y))
+    with pytest.raises(ValueError, match="'zz' is not one of the classes"):
+        conformal.split(OutputCodeClassifier().fit(X, y.astype(str)), X[:2], ["zz", "0"])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsClassifier
 
 from outcode import OutputCodeClassifier, conformal, decisions
@@ -104,7 +105,13 @@ def test_class_weights_for_training(iris):
 
 @pytest.mark.parametrize(
     ("cost", "message"),
-    [("abs", "Did you mean"), ([[0, 1], [1, 0]], r"\(3, 3\)"), (np.full((3, 3), np.nan), "NaN")],
+    [
+        ("abs", "Did you mean"),
+        ([[0, 1], [1, 0]], r"\(3, 3\)"),
+        (np.full((3, 3), np.nan), "NaN"),
+        (-np.eye(3), "at least 0"),
+        (None, r"\(3, 3\)"),
+    ],
 )
 def test_bad_costs(iris, cost, message):
     X, y = iris
@@ -117,6 +124,16 @@ def test_costs_need_probabilities(iris):
     X, y = iris
     with pytest.raises(ValueError, match="predicts probabilities"):
         OutputCodeClassifier("ova").fit(X, y).with_cost("absolute")
+
+
+def test_an_unfitted_classifier_says_so(iris):
+    X, y = iris
+    with pytest.raises(NotFittedError):
+        decisions.CostSensitive(OutputCodeClassifier()).predict(X)
+    with pytest.raises(NotFittedError):
+        decisions.abstaining(OutputCodeClassifier(), 0.1)
+    with pytest.raises(NotFittedError):
+        decisions.abstaining(OutputCodeClassifier(), 0.1, X=X, y=y)
 
 
 # --- abstaining ---

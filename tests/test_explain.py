@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from outcode import OutputCodeClassifier, explain, load, save
@@ -150,8 +152,28 @@ def test_a_machine_without_support_rows_and_a_loaded_model(data, tmp_path):
 
 def test_one_row_at_a_time(data, machine):
     X, _ = data
-    with pytest.raises(ValueError, match="one row, got 2"):
-        machine.explain(X[:2])
+    for wrong in (X[:2], 3.0, "abc", X[None, :1]):
+        with pytest.raises(ValueError, match="takes one row"):
+            machine.explain(wrong)
+
+
+def test_a_row_of_a_data_frame_keeps_its_column_names(data):
+    X, y = data
+    frame = pandas.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    clf = OutputCodeClassifier("ova", "ls", "hinge").fit(frame, y)
+    why = clf.explain(frame.iloc[0])  # a warning about names would be an error here
+    assert np.array_equal(why.terms, clf.explain(frame.iloc[[0]]).terms)
+    with pytest.raises(ValueError, match="feature names"):
+        clf.explain(frame.iloc[0][::-1])
+
+
+@pytest.mark.parametrize("function", [explain.explain, explain.gradients, explain.deciding_columns])
+def test_classifiers_that_cannot_be_explained_say_so(data, function):
+    X, y = data
+    with pytest.raises(NotFittedError):
+        function(OutputCodeClassifier(), X[:1])
+    with pytest.raises(ValueError, match="classifier of this library"):
+        function(LogisticRegression().fit(X, y), X[:1])
 
 
 # --- gradients ---

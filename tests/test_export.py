@@ -262,7 +262,7 @@ def test_text_is_encoded_before_the_export(tmp_path):
 @pytest.mark.parametrize("code", ["ova", "ovo"])
 def test_the_c_header_gives_the_same(code, tmp_path):
     X, y = SIX["wine"]
-    y = np.array(['quoted "name"', "back\\slash */", "ü"])[y]
+    y = np.array(['quoted "name" ??=', "back\\slash */\x01", "ü \U0001f600"])[y]
     names = [d for d in decoders.DECODERS if d not in REFUSED and (code == "ovo" or
              code_for(d) != "ovo")]  # fmt: skip
     base = OutputCodeClassifier(code).fit(X, y)
@@ -287,6 +287,16 @@ def test_a_wrong_export_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="was not written"):
         export.to_file(clf, tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_cannot_be_written_and_dates_as_labels_say_so(tmp_path):
+    X, y = SIX["iris"]
+    clf = OutputCodeClassifier("ovo").fit(X, y)
+    with pytest.raises(ValueError, match=r"Cannot write '.*/none/model.py': No such file"):
+        export.to_file(clf, tmp_path / "none" / "model.py")
+    dates = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], dtype="datetime64[D]")[y]
+    with pytest.raises(ValueError, match="cannot be exported: train on numbers or text"):
+        export.to_python(OutputCodeClassifier("ovo").fit(X, dates))
 
 
 @needs_onnx

@@ -125,6 +125,9 @@ def test_what_cannot_be_added_says_so():
         clf.add_class(Z[:3], k[:3])
     with pytest.raises(ValueError, match="y_new has shape"):
         clf.add_class(Z[k == 2], k[k == 2][:-1])
+    for labels in (["new"] * 3, np.array(["new"] * 3, dtype=object)):
+        with pytest.raises(ValueError, match="labels of the same type"):
+            clf.add_class(Z[k == 2][:3], labels)
     with pytest.raises(ValueError, match="features"):
         clf.add_class(Z[k == 2][:, :4], k[k == 2])
     with pytest.raises(ValueError, match="NaN"):

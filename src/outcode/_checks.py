@@ -138,7 +138,9 @@ def class_indices(y: Any, classes: Array) -> Array:
     y = np.asarray(y)
     known, labels = np.isin(y, classes), np.searchsorted(classes, y)
     if not known.all():
-        raise ValueError(f"The label {y[~known][0]!r} is none of the classes learned.")
+        raise ValueError(
+            f"The label {y[~known].tolist()[0]!r} is not one of the classes of the classifier."
+        )
     return labels
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import MethodType
 from typing import Any, Protocol, TypeVar
 
+from sklearn.utils.validation import check_is_fitted
+
 from outcode._checks import Array
 
 P = TypeVar("P", bound=type)
@@ -330,6 +332,14 @@ def require(element: Any, protocol: type, for_whom: str) -> None:
             f"{for_whom} needs something that {what}, but {owner} has no "
             f"{', '.join(missing)}: {remedy}."
         )
+
+
+def rule_of(clf: Any, for_whom: str) -> Any:
+    """Return the rule of a fitted classifier, or an error if it is not fitted or has none."""
+    if not can(clf, HasRule):
+        check_is_fitted(clf)
+    require(clf, HasRule, for_whom)
+    return clf.rule_
 
 
 def members(protocol: type) -> list[str]:

@@ -29,12 +29,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from outcode._checks import Array, class_indices, lookup, share
-from outcode.capabilities import HasProbabilities, KnowsLeftOut, can
+from outcode.capabilities import HasProbabilities, KnowsLeftOut, can, rule_of
 from outcode.folds import row_keys
 from outcode.saved import LeftOut, Saved, Word, reals, wholes
 from outcode.training import Rule, held_out_margins
@@ -159,6 +160,17 @@ METHODS: dict[str, tuple[Method, bool]] = {
 }
 
 
+def _checked(method: Method, values: Array) -> Array:
+    """Return what a function of the user gives, or an error unless it is one number per class."""
+    strange = np.asarray(method(values))
+    if strange.shape != values.shape:
+        raise ValueError(
+            f"method returned an array of shape {strange.shape} for values of shape "
+            f"{values.shape}: it must return one number per row and class."
+        )
+    return strange
+
+
 def _ordered(values: Array) -> tuple[Array, Array]:
     """Return the classes of each row by falling value, and the place of each class among them."""
     order = np.argsort(-values, axis=1, kind="stable")
@@ -218,7 +230,7 @@ class Calibration(Saved):
     def method(self, method: Any) -> Method:
         """Return the method of a name, or an error if it needs probabilities and has none."""
         if callable(method):
-            return method
+            return partial(_checked, method)
         found, needs_probabilities = lookup(METHODS, method, "method")
         if needs_probabilities and self.kind == "scores":
             raise ValueError(
@@ -369,7 +381,7 @@ def require_calibration(clf: Any) -> Calibration:
     >>> require_calibration(OutputCodeClassifier(machine="ls").fit(X, y)).values.shape
     (150, 3)
     """
-    found = calibration_of(clf.rule_)
+    found = calibration_of(rule_of(clf, "A calibration"))
     if found is None:
         raise ValueError(
             "This classifier has no held-out rows to calibrate on: fit it with a decoder that "
@@ -406,10 +418,10 @@ def split(clf: Any, X: Any, y: Any) -> Any:
     >>> clf.predict_set(X, coverage=0.95, method="rank").shape
     (150, 3)
     """
+    rule = rule_of(clf, "A calibration")
     rows, labels = clf.validated(X), class_indices(y, clf.classes_)
     if rows.shape[0] != len(labels):
         raise ValueError(f"X has {rows.shape[0]} rows, but y has {len(labels)} labels.")
-    rule = clf.rule_
     values = class_values(rule, rule.margins(rows), rows)
     return _with(clf, Calibration(values, labels, "split", _kind(rule)))
 
@@ -440,7 +452,7 @@ def cross(clf: Any, X: Any, folds: int = 5) -> Any:
     >>> clf.predict_set(X, coverage=0.9, method="rank").shape
     (150, 3)
     """
-    rule = clf.rule_
+    rule = rule_of(clf, "A calibration")
     if rule.decoder.looks_at_rows:
         raise ValueError(
             f"{type(rule.decoder).__name__} looks at the training rows near a row: held out, a "

@@ -24,7 +24,7 @@ import numpy as np
 
 from outcode import results
 from outcode._checks import Array
-from outcode.capabilities import HasGradients, HasPulls, HasSlopes, HasTerms, can, require
+from outcode.capabilities import HasGradients, HasPulls, HasSlopes, HasTerms, can, require, rule_of
 from outcode.saved import LeftOut
 
 #: Support rows that are kept, and columns that are named in the text.
@@ -180,7 +180,8 @@ def explain(clf: Any, x: Any) -> Explanation:
     >>> bool(abs(why.terms.sum(axis=1) - clf.decision_function(X[70:71])[0]).max() < 1e-12)
     True
     """
-    rule, rows = clf.rule_, clf.validated(_one_row(x))
+    rule = rule_of(clf, "An explanation")
+    rows = clf.validated(_one_row(x))
     require(rule.decoder, HasTerms, "An explanation")
     margins = rule.margins(rows)
     terms, scores = rule.decoder.terms(margins, rows)[0], rule.scores(margins, rows)[0]
@@ -195,10 +196,15 @@ def explain(clf: Any, x: Any) -> Explanation:
 
 
 def _one_row(x: Any) -> Any:
-    if len(getattr(x, "shape", np.shape(x))) == 1:
+    if hasattr(x, "to_frame"):  # a row of a pandas data frame keeps its column names
+        return x.to_frame().T
+    x = x if hasattr(x, "shape") else np.asarray(x)
+    if len(x.shape) == 1:
         return np.asarray(x)[None, :]
-    if x.shape[0] != 1:
-        raise ValueError(f"explain takes one row, got {x.shape[0]}: give X[i] or X[i:i+1].")
+    if len(x.shape) != 2 or x.shape[0] != 1:
+        raise ValueError(
+            f"explain takes one row, got an array of shape {x.shape}: give X[i] or X[i:i+1]."
+        )
     return x
 
 
@@ -308,7 +314,8 @@ def gradients(clf: Any, X: Any) -> Array:
     >>> gradients(OutputCodeClassifier("ovo", decoder="logistic").fit(X, y), X).shape
     (150, 3, 4)
     """
-    rule, rows = clf.rule_, clf.validated(X)
+    rule = rule_of(clf, "A gradient of the scores")
+    rows = clf.validated(X)
     require(rule.decoder, HasSlopes, "A gradient of the scores")
     require(rule.machine, HasGradients, "A gradient of the scores")
     slopes = rule.decoder.slopes(rule.margins(rows))
@@ -367,7 +374,8 @@ def deciding_columns(clf: Any, X: Any) -> Array:
     >>> deciding_columns(OutputCodeClassifier("ovo", decoder="hamming").fit(X, y), X).shape
     (3, 3, 3)
     """
-    rule, rows = clf.rule_, clf.validated(X)
+    rule = rule_of(clf, "An explanation")
+    rows = clf.validated(X)
     require(rule.decoder, HasTerms, "An explanation")
     margins = rule.margins(rows)
     terms = rule.decoder.terms(margins, rows)

@@ -28,6 +28,7 @@ def grown(clf: Any, old: Any, new: Any, y_new: Array, weight: Any) -> tuple[Rule
     weight : of the new rows, None is one each
     """
     problem, (code, machine, decoder) = clf.rule_.problem, clf.elements()
+    _check_type(y_new, clf.classes_)
     known = np.isin(y_new, clf.classes_)
     if known.any():
         raise ValueError(
@@ -53,6 +54,15 @@ def grown(clf: Any, old: Any, new: Any, y_new: Array, weight: Any) -> tuple[Rule
     args = store, posed.targets, kept, posed.weight, clf.machine_.margins(new)
     larger = clf.machine_.grown(*args, **threads)
     return read(replace(posed, source=store), larger, reader, **threads), rows
+
+
+def _check_type(y_new: Array, classes: Array) -> None:
+    text = [labels.dtype.kind in "USO" for labels in (y_new, classes)]
+    if text[0] != text[1]:
+        raise ValueError(
+            f"y_new holds {y_new.dtype} labels, but the classes of the classifier are "
+            f"{classes.dtype}: give labels of the same type."
+        )
 
 
 def same_columns(matrix: Array, code: Array, places: Array) -> Array:

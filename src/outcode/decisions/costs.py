@@ -66,6 +66,11 @@ def cost_matrix(cost: Any, n_classes: int) -> Array:
         )
     if not np.all(np.isfinite(matrix)):
         raise ValueError("cost holds NaN or infinity: give finite numbers.")
+    if np.any(matrix < 0):
+        raise ValueError(
+            "cost holds negative numbers: costs must be at least 0. To express gains, add the same "
+            "number to all entries of a row; the decisions do not depend on it."
+        )
     return matrix
 
 
@@ -243,6 +248,7 @@ class CostSensitive(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """Return the class of least expected cost, the first of equals."""
+        check_is_fitted(self, "estimator_")
         return predict(self, X, self.cost)
 
 

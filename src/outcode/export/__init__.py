@@ -17,6 +17,7 @@ from outcode._checks import lookup
 from outcode.export import c, checking, onnx, python
 from outcode.export.checking import Check
 from outcode.export.description import Description, describe
+from outcode.saved import ModelError
 
 __all__ = ["Check", "Description", "describe", "to_c", "to_file", "to_onnx", "to_python"]
 
@@ -152,6 +153,8 @@ def to_file(clf: Any, path: str | os.PathLike[str], X: Any = None) -> tuple[Desc
     try:
         beside.write_bytes(raw)
         os.replace(beside, target)
+    except OSError as fault:
+        raise ModelError(f"Cannot write {str(path)!r}: {fault.strerror}.") from None
     finally:
         with suppress(FileNotFoundError):
             beside.unlink()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import accumulate
 from typing import Any
 
@@ -65,7 +64,7 @@ def source(description: Description) -> str:
         n_columns=len(description.columns),
         n_classes=len(description.classes),
         work=max(1, sum(sizes)),
-        classes=", ".join(json.dumps(str(label)) for label in description.classes),
+        classes=", ".join(_text(str(label)) for label in description.classes),
         constants="\n".join(constants),
         body="\n".join(f"    {line}" for line in lines),
     )
@@ -99,6 +98,12 @@ def _named(part: Any, names: dict[int, str], constants: list[str]) -> str:
         constants.append(f"static const {kind} {name}[] = {{{numbers}}};")
         names[id(part)] = name
     return names[id(part)]
+
+
+def _text(label: str) -> str:
+    """Return a string of C: what is not printable ASCII as the octal numbers of its UTF-8 bytes."""
+    plain = set(range(32, 127)) - set(b'"\\?')  # "?" may begin a trigraph
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in label.encode()) + '"'
 
 
 def _number(value: float) -> str:

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted
 
 from outcode._checks import Array
 from outcode._version import __version__
-from outcode.capabilities import HasFormula, HasProbabilities, HasRule, HasSteps, can, require
+from outcode.capabilities import HasFormula, HasProbabilities, HasSteps, can, require, rule_of
 from outcode.datasets import TableEncoder
 from outcode.export import inputs
 from outcode.export.inputs import Column
@@ -115,6 +114,7 @@ def describe(model: Any) -> Description:
     encoders, clf = _taken_apart(model)
     rule = clf.rule_
     require(rule.machine, HasFormula, "Export")
+    _check_labels(clf.classes_)
     columns, features, rows, encoded = _start(encoders, clf)
     margins = _formula(rule.machine, rule.machine.formula, features)
     scores = _formula(rule.decoder, rule.decoder.scores, margins)
@@ -136,10 +136,16 @@ def _taken_apart(model: Any) -> tuple[list[Any], Any]:
     if can(clf, HasSteps):
         inner, clf = _taken_apart(clf)
         encoders += inner
-    if not can(clf, HasRule):
-        check_is_fitted(clf)
-    require(clf, HasRule, "Export")
+    rule_of(clf, "Export")
     return encoders, clf
+
+
+def _check_labels(classes: Array) -> None:
+    if classes.dtype.kind not in "biufUSO":
+        raise ModelError(
+            f"Labels of type {classes.dtype} cannot be exported: train on numbers or text, for "
+            f"example y.astype(str)."
+        )
 
 
 def _formula(element: Any, function: Callable[[Any], Any], given: Symbol) -> Symbol:
