@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 import warnings
 from functools import cache
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, logit
 from scipy.special import softmax as plain_softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
@@ -36,7 +37,7 @@ from outcode.decoders.likelihood import (
 )
 from outcode.machines import SVM
 from outcode.scores import put_ahead
-from outcode.solvers import sigmoids
+from outcode.solvers import pairs, sigmoids
 
 HAND_MADE = np.array([[1, 1, 0, -1], [-1, 1, 1, 0], [0, -1, 1, 1], [1, -1, -1, 1]])
 
@@ -392,6 +393,60 @@ def test_wu_lin_weng_equals_a_generic_optimiser(k, sharpness):
     r = random_pairs(k, np.random.default_rng(k), sharpness)
     expected = [slow_coupling(sample) for sample in r]
     np.testing.assert_allclose(wu_lin_weng(r), expected, atol=2e-6)
+
+
+def eliminated(r):
+    """Solve (Q + ee') x = e in extended precision."""
+    k = len(r)
+    r, diagonal = r.astype(np.longdouble), np.arange(k)
+    Q = np.hstack([1 - r * r.T, np.ones((k, 1))])
+    Q[diagonal, diagonal] = 1 + (r * r).sum(axis=0)
+    for s in range(k):
+        Q[s] /= Q[s, s]
+        others = diagonal != s
+        Q[others] -= Q[others, s, None] * Q[s]
+    return Q[:, k] / Q[:, k].sum()
+
+
+@pytest.mark.parametrize("k", [2, 3, 17, 60])
+@pytest.mark.parametrize("sharpness", [0.5, 3.0])
+def test_coupling_by_conjugate_gradients_equals_elimination(k, sharpness):
+    r = random_pairs(k, np.random.default_rng(k), sharpness)
+    order = np.random.default_rng(0).permutation(k * (k - 1) // 2)  # columns in any order
+    i, j = (side[order] for side in np.triu_indices(k, 1))
+    i, j = np.where(order % 2, i, j), np.where(order % 2, j, i)
+    p, solved = pairs.couple(-logit(r[:, i, j]), i, j, k)
+    assert solved.all()
+    np.testing.assert_allclose(p, [eliminated(sample) for sample in r], rtol=1e-9)
+
+
+def test_coupled_rows_take_no_array_of_pairs_of_classes():
+    code, rng = codes.code_matrix("ovo", 40), np.random.default_rng(0)
+    decoder = PairwiseCoupling()
+    decoder.code_, decoder.temperature_ = code, 1.0
+    decoder.slope_, decoder.offset_ = -np.ones(code.shape[1]), np.zeros(code.shape[1])
+    margins = rng.standard_normal((2_000, code.shape[1]))
+    decoder.scores(margins[:1])  # compiled, and the classes of the columns known
+    tracemalloc.start()
+    proba = decoder.proba(margins)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < margins.nbytes / 2  # all pairs would take twice as much
+    np.testing.assert_array_equal(decoder.best(margins), proba.argmax(axis=1))
+    np.testing.assert_allclose(
+        proba, wu_lin_weng(pair_probabilities(-margins, Opposed(code))), rtol=1e-8
+    )
+
+
+def test_certain_pairs_that_need_elimination_are_eliminated():
+    code = codes.code_matrix("ovo", 4)
+    z = np.where(np.arange(2)[:, None], -1e300, 0.1) * np.arange(1, 7)
+    opposed = Opposed(code)
+    assert pairs.couple(z, opposed.first, opposed.second, 4)[1].tolist() == [True, False]
+    decoder = PairwiseCoupling()
+    decoder.code_, decoder.slope_, decoder.offset_ = code, np.ones(6), np.zeros(6)
+    expected = wu_lin_weng(pair_probabilities(z, opposed))
+    np.testing.assert_allclose(np.exp(decoder.scores(z)), expected, atol=1e-11)
 
 
 def test_wu_lin_weng_survives_certain_pairs():

@@ -17,6 +17,7 @@ from outcode.decoders.common import Decoder
 from outcode.decoders.likelihood import Sigmoids
 from outcode.formula import FormulaError, symbolic
 from outcode.parallel import single_blas
+from outcode.solvers import pairs
 from outcode.training import Training
 
 #: The columns' probabilities are held within [CLIP, 1 - CLIP], and so no class has less.
@@ -24,7 +25,7 @@ CLIP = 1e-12
 #: Scores are rounded to this many decimals: a solver's last digits must not decide exact ties.
 DECIMALS = 10
 #: Numbers in the largest temporary array.
-BLOCK = 2**21
+BLOCK = 2**17
 #: Largest gradient of the Bradley-Terry model at which it counts as solved, and as failed.
 GRADIENT_GOAL, GRADIENT_FAILED = 1e-10, 1e-6
 #: Smallest log p relative to the largest.
@@ -48,8 +49,9 @@ class Opposed:
 
     def __init__(self, code: Array) -> None:
         k = self.n_classes = len(code)
-        i, j = np.argmax(code > 0, axis=0), np.argmax(code < 0, axis=0)
-        self.code, self.there, self.back = code, i * k + j, j * k + i
+        self.first, self.second = np.argmax(code > 0, axis=0), np.argmax(code < 0, axis=0)
+        self.code = code
+        self.there, self.back = self.first * k + self.second, self.second * k + self.first
         size = {"minlength": k * k}
         self.count = np.bincount(self.there, **size) + np.bincount(self.back, **size)
 
@@ -116,13 +118,13 @@ class PairwiseCoupling(Sigmoids):
         return known
 
     def scores(self, margins: Array, X: Any = None) -> Array:
-        z, k, couple = self.exponents(margins), len(self.code_), METHODS[self.method]
-        if symbolic(z):
-            return self._formula(z)
-        out = np.empty((len(z), k))
+        if symbolic(margins):
+            return self._formula(self.exponents(margins))
+        k, out = len(self.code_), np.empty((len(margins), len(self.code_)))
         with single_blas():
-            for batch in gen_batches(max(1, len(z)), max(1, BLOCK // k**2)):
-                out[batch] = log_scores(couple(pair_probabilities(z[batch], self.opposed)))
+            for batch in gen_batches(max(1, len(margins)), max(1, BLOCK // k**2)):
+                z = self.exponents(margins[batch])
+                out[batch] = log_scores(METHODS[self.method](z, self.opposed))
         return out
 
     def _formula(self, z: Any) -> Any:
@@ -198,9 +200,24 @@ def hastie_tibshirani(r: Array) -> Array:
     return np.exp(bradley_terry(r[:, i, j], r[:, j, i], code))
 
 
-METHODS: dict[str, Callable[[Array], Array]] = {
-    "wu-lin-weng": wu_lin_weng,
-    "hastie-tibshirani": hastie_tibshirani,
+def _by_squares(z: Array, opposed: Opposed) -> Array:
+    """Return :func:`wu_lin_weng` of the columns' exponents, without an array of k x k if it can."""
+    if opposed.count.max() > 1:
+        return wu_lin_weng(pair_probabilities(z, opposed))
+    p, solved = pairs.couple(z, opposed.first, opposed.second, opposed.n_classes)
+    if not solved.all():
+        p[~solved] = wu_lin_weng(pair_probabilities(z[~solved], opposed))
+    return p
+
+
+def _by_likelihood(z: Array, opposed: Opposed) -> Array:
+    return hastie_tibshirani(pair_probabilities(z, opposed))
+
+
+#: From the exponents of the columns, see :meth:`Sigmoids.exponents`, to p.
+METHODS: dict[str, Callable[[Array, Opposed], Array]] = {
+    "wu-lin-weng": _by_squares,
+    "hastie-tibshirani": _by_likelihood,
 }
 
 
