@@ -9,15 +9,16 @@ take held-out margins from here. Machines and decoders come as objects, so this 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from outcode import dichotomies
-from outcode._checks import Array, twin
+from outcode._checks import Array
 from outcode.capabilities import HoldsOut, TrainsOnGram, can, require
 from outcode.folds import content_folds
 from outcode.parallel import single_blas, thread_map
@@ -281,65 +282,83 @@ def train(
         return read(problem, fit_machine(problem, machine, start, **threads), decoder, **threads)
 
 
-def train_path(
-    problems: Sequence[Problem],
-    store: Any,
-    machine: Any,
-    decoder: Any,
-    values: Sequence[float],
-    start: Any = None,
-    *,
-    n_jobs: int | None = None,
-) -> tuple[list[list[Rule]], Any]:
-    """Train problems that differ in their weights alone, for several values of C, all together.
-
-    ``store`` is the Gram store of their samples, ``start`` the path of another one. Returns the
-    rules of each value of C, one for each problem, and the path the machine solved.
-    """
-    first, weights = problems[0], np.stack([problem.weight for problem in problems])
-    options: dict[str, Any] = {"n_jobs": n_jobs, "start": start}
-    path = machine.fit_path(store, first.targets_for(machine), weights, values, **options)
-    folded = _FoldedPath(problems, store, path, decoder.enough, n_jobs)
-    places = [(c, k) for c in range(len(values)) for k in range(len(problems))]
-    trainings = [folded.training(c, k) for c, k in places]
-    fitted = [twin(decoder).fit(training) for training in trainings]
-    bare = [problem.without_data() for problem in problems]
-    rules = [
-        Rule(bare[k], training.machine, own, training.kept)
-        for (_, k), training, own in zip(places, trainings, fitted, strict=True)
-    ]
-    return [rules[a : a + len(bare)] for a in range(0, len(rules), len(bare))], path
-
-
 @dataclass
-class _FoldedPath:
-    """What decoders may ask for along a path; held-out margins are found for all of it at once."""
+class PathTrainings:
+    """Trainings that differ in C and in the weights of the rows alone, for a decoder of each.
+
+    The problems are solved together on one Gram store: ``path`` is what the machine found for every
+    value of C and problem. Held-out margins are found for all of them at once, when asked for.
+    """
 
     problems: Sequence[Problem]
     store: Any
     path: Any
-    enough: float
-    n_jobs: int | None
-    known: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+    n_jobs: int | None = None
 
-    def training(self, c: int, k: int) -> Training:
-        """Return what a decoder may ask for at a value of C and a problem."""
-        problem, machine, kept = self.problems[k], self.path.fitted(c, k), HeldOut()
+    @property
+    def code(self) -> Array:
+        """The code of all problems."""
+        return self.problems[0].code
+
+    @property
+    def weight(self) -> Array:
+        """Weight of the samples in each problem, (n_problems, n_samples)."""
+        return np.stack([problem.weight for problem in self.problems])
+
+    def each(self, enough: float) -> Iterator[Training]:
+        """Yield the training of every value of C, and of every problem."""
+        known: dict[int, tuple[Array, Array]] = {}
+        for c, k in product(range(len(self.path.values)), range(len(self.problems))):
+            yield self._one(c, k, enough, known)
+
+    def _one(self, c: int, k: int, enough: float, known: HeldOut) -> Training:
+        problem, kept = self.problems[k], HeldOut()
 
         def held_out(folds: int) -> Array:
-            margins, fold = self.held_out(folds)
+            if folds not in known:
+                fold = self.folds(folds, enough)
+                known[folds] = self.path.held_out_margins(fold, self.n_jobs), fold
+            margins, fold = known[folds]
             kept[folds] = margins[c, k], fold[k]
             return kept[folds][0]
 
+        machine = self.path.fitted(c, k)
         data = problem.code, problem.labels, problem.X, machine, problem.weight
         return Training(*data, held_out, lambda: self.store, kept)
 
-    def held_out(self, folds: int) -> tuple[Array, Array]:
-        """Return margins of every value of C and problem, and the folds of each problem."""
-        if folds not in self.known:
-            fold = np.stack([problem.folds(folds, self.enough) for problem in self.problems])
-            self.known[folds] = self.path.held_out_margins(fold, self.n_jobs), fold
-        return self.known[folds]
+    def held_out_entries(self, folds: int, enough: float) -> tuple[Array, Array, Array, Array]:
+        """Return what sigmoids are fitted on, of every training at once.
+
+        Held-out margins (n_trainings, n_entries) of the rows that each column uses, column after
+        column, their signs and columns (n_entries,) and their weights (n_trainings, n_entries).
+        """
+        layout = self.path.solutions.layout
+        margins = self.path.held_out_entries(self.folds(folds, enough), self.n_jobs)
+        weight = np.tile(self.weight[:, layout.rows], (len(margins), 1))
+        return margins.reshape(len(weight), -1), layout.y, layout.columns, weight
+
+    def folds(self, folds: int, enough: float) -> Array:
+        """Return the fold of each sample in each problem, (n_problems, n_samples)."""
+        return np.stack([problem.folds(folds, enough) for problem in self.problems])
+
+
+def train_path(
+    problems: Sequence[Problem],
+    store: Any,
+    machine: Any,
+    values: Sequence[float],
+    start: Any = None,
+    *,
+    n_jobs: int | None = None,
+) -> PathTrainings:
+    """Train a machine for several values of C on problems that differ in their weights alone.
+
+    ``store`` is the Gram store of their samples, ``start`` the path of another one.
+    """
+    first, weights = problems[0], np.stack([problem.weight for problem in problems])
+    options: dict[str, Any] = {"n_jobs": n_jobs, "start": start}
+    path = machine.fit_path(store, first.targets_for(machine), weights, values, **options)
+    return PathTrainings(problems, store, path, n_jobs)
 
 
 def fit_machine(problem: Problem, machine: Any, start: Any = None, **threads: Any) -> Any:

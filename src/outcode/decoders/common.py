@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
 from outcode import losses
-from outcode._checks import Array, lookup
+from outcode._checks import Array, lookup, twin
 from outcode.formula import dense, symbolic
 from outcode.parallel import single_blas
 from outcode.saved import Kind, Saved, signs
 from outcode.solvers.store import cuts
-from outcode.training import Training
+from outcode.training import PathTrainings, Training
 
 #: Margins beyond this would overflow an exponential: sums are then taken in log form.
 EXP_LIMIT = 300.0
@@ -34,6 +34,8 @@ class Decoder(Saved, BaseEstimator):
     ``monotone`` says whether its scores are -sum_s L_s(m_qs f_s), the same non-increasing L_s for
     every class: what the leave-one-out bounds ask for. Folds are held out for it until ``enough``
     samples have been. ``looks_at_rows`` says whether it compares a row with the training rows.
+    A class that learns nothing but the code and reads nothing but margins says
+    ``best_of_each = Decoder.best_by_code``, and so decodes many trainings at once.
 
     Examples
     --------
@@ -51,6 +53,11 @@ class Decoder(Saved, BaseEstimator):
     monotone: bool = False
     looks_at_rows: bool = False
     enough: ClassVar[float] = np.inf
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls) and "best_of_each" not in vars(cls):  # what it learns is its own
+            cls.best_of_each = Decoder.best_of_each  # type: ignore[method-assign]
 
     def fit(self, training: Training) -> Any:
         """Learn what the decoder needs; the code at least."""
@@ -81,6 +88,28 @@ class Decoder(Saved, BaseEstimator):
     def best(self, margins: Array, X: Any = None) -> Array:
         """Return the class with the largest score, (n_samples,), the first of equals."""
         return np.argmax(self.scores(margins, X), axis=1)
+
+    def best_of_each(
+        self, trainings: PathTrainings, margins: Sequence[Array], X: Sequence[Any]
+    ) -> list[Array]:
+        """Return the class of some rows under a decoder fitted on each training.
+
+        ``margins`` and ``X`` are those of the rows of each training.
+        """
+        each = zip(trainings.each(self.enough), margins, X, strict=True)
+        return [twin(self).fit(training).best(f, rows) for training, f, rows in each]
+
+    def best_by_code(
+        self, trainings: PathTrainings, margins: Sequence[Array], X: Sequence[Any]
+    ) -> list[Array]:
+        """Return what :meth:`best_of_each` does, for a decoder that learns nothing but the code."""
+        fitted = twin(self).fit(next(trainings.each(self.enough)))
+        return apart(fitted.best(np.concatenate(margins)), margins)
+
+
+def apart(values: Array, like: Sequence[Array]) -> list[Array]:
+    """Cut values of the rows of several arrays, one after the other, at the ends of these."""
+    return np.split(values, np.cumsum([len(part) for part in like])[:-1])
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class Hamming(Decoder):
     """
 
     monotone = True
+    best_of_each = Decoder.best_by_code
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         return -disagreements(margins, self.sides)
@@ -61,6 +62,8 @@ class Euclidean(Decoder):
     [0, 1, 2]
     """
 
+    best_of_each = Decoder.best_by_code
+
     def scores(self, margins: Array, X: Any = None) -> Array:
         return -np.sqrt(_squared_distance(margins, self.code_, 1.0))
 
@@ -77,6 +80,8 @@ class AttenuatedEuclidean(Decoder):
     >>> clf.predict(X[::50]).tolist()
     [0, 1, 2]
     """
+
+    best_of_each = Decoder.best_by_code
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         return -np.sqrt(_squared_distance(margins, self.code_, 0.0))
@@ -106,6 +111,7 @@ class InverseHamming(Decoder):
     """
 
     saved = {**Decoder.saved, "inverse_": reals("n_classes", "n_classes")}
+    best_of_each = Decoder.best_by_code
 
     def fit(self, training: Training) -> InverseHamming:
         super().fit(training)

@@ -7,7 +7,8 @@ largest of them the winner of the scores is put one unit in the last place ahead
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,15 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from outcode._checks import Array, lookup, warn
-from outcode.decoders.common import Decoder, in_blocks
+from outcode._checks import Array, lookup, twin, warn
+from outcode.decoders.common import Decoder, apart, in_blocks
 from outcode.dichotomies import separation
 from outcode.formula import floats
 from outcode.parallel import single_blas
 from outcode.saved import Number, reals
 from outcode.scores import put_ahead
 from outcode.solvers import sigmoids
-from outcode.training import Training
+from outcode.training import PathTrainings, Training
 
 #: A f + B is held within this, so that a sum over columns stays finite.
 EXPONENT_LIMIT = 1e300
@@ -36,26 +37,25 @@ LOG_TEMPERATURES = (-7.0, 7.0)
 # --- one sigmoid per column ---
 
 
-def smoothed_targets(positive: Array, weight: Array) -> Array:
+def smoothed(plus: Array, minus: Array) -> tuple[Array, Array]:
     """Return Platt's targets (W+ + 1) / (W+ + 2) and 1 / (W- + 2), W the total weight of a side.
 
     The hard targets 1 and 0 have no finite optimum when the margins are separable.
 
-    >>> smoothed_targets(np.array([True, True, False]), np.ones(3)).round(2).tolist()
-    [0.75, 0.75, 0.33]
+    >>> [target.round(2).tolist() for target in smoothed(np.array([2.0]), np.array([1.0]))]
+    [[0.75], [0.33]]
     """
-    plus, minus = (weight * positive).sum(axis=0), (weight * ~positive).sum(axis=0)
-    return np.where(positive, (plus + 1.0) / (plus + 2.0), 1.0 / (minus + 2.0))
+    return (plus + 1.0) / (plus + 2.0), 1.0 / (minus + 2.0)
 
 
-def hard_targets(positive: Array, weight: Array) -> Array:
+def hard(plus: Array, minus: Array) -> tuple[Array, Array]:
     """Return 1 and 0, the targets of [PPF04] Eq. 5."""
-    return positive.astype(np.float64)
+    return np.ones_like(plus), np.zeros_like(minus)
 
 
-TARGETS: dict[str, Callable[[Array, Array], Array]] = {
-    "smoothed": smoothed_targets,
-    "hard": hard_targets,
+TARGETS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
+    "smoothed": smoothed,
+    "hard": hard,
 }
 
 
@@ -72,15 +72,46 @@ def fit_sigmoids(
     targets : "smoothed" or "hard"
     """
     make = lookup(TARGETS, targets, "targets")
-    used = weight[:, None] * (signs != 0)
-    fitted = sigmoids.fit(margins, make(signs > 0, used), used)
-    if fitted[2].max() > GRADIENT_FAILED:
-        s = int(np.argmax(fitted[2]))
+    used, positive = weight[:, None] * (signs != 0), signs > 0
+    goals = make((used * positive).sum(axis=0), (used * ~positive).sum(axis=0))
+    fitted = sigmoids.fit(margins, np.where(positive, *goals), used)
+    warn_unfitted(fitted[2])
+    return fitted[0], fitted[1]
+
+
+def fit_sigmoids_of_each(
+    margins: Array, sign: Array, column: Array, weight: Array, targets: str = "smoothed"
+) -> tuple[Array, Array]:
+    """Fit the sigmoids of several machines; return A and B (n_machines, n_columns) each.
+
+    Parameters
+    ----------
+    margins : (n_machines, n_entries) of the rows that each column uses, column after column
+    sign, column : (n_entries,) sign of the row of an entry, and its column
+    weight : (n_machines, n_entries)
+    targets : "smoothed" or "hard"
+    """
+    make, used, shape = lookup(TARGETS, targets, "targets"), weight > 0, (len(weight), column[-1] + 1)
+    problem = (np.arange(shape[0])[:, None] * shape[1] + column)[used]
+    f, w, positive = margins[used], weight[used], np.broadcast_to(sign > 0, used.shape)[used]
+    count = partial(np.bincount, problem, minlength=shape[0] * shape[1])
+    high, low = make(count(w * positive), count(w * ~positive))
+    out = np.empty((shape[0] * shape[1], 3))
+    offset = np.concatenate([[0], np.cumsum(count())])
+    sigmoids.fit_columns(f, np.where(positive, high[problem], low[problem]), w, offset, out)
+    A, B, left = out.T.reshape(3, *shape)
+    warn_unfitted(left.max(axis=0))
+    return A, B
+
+
+def warn_unfitted(left: Array) -> None:
+    """Warn if a column's sigmoid has a gradient left."""
+    if left.max() > GRADIENT_FAILED:
+        s = int(np.argmax(left))
         warn(
-            f"The sigmoid of column {s} stopped early: a gradient of {fitted[2, s]:.2g} is left.",
+            f"The sigmoid of column {s} stopped early: a gradient of {left[s]:.2g} is left.",
             ConvergenceWarning,
         )
-    return fitted[0], fitted[1]
 
 
 # --- from scores to probabilities ---
@@ -246,6 +277,17 @@ class Likelihood(Sigmoids):
     def fit(self, training: Training) -> Likelihood:
         lookup({"renormalise": None, "uniform": None}, self.invalid, "invalid")
         return super().fit(training)
+
+    def best_of_each(
+        self, trainings: PathTrainings, margins: Sequence[Array], X: Sequence[Any]
+    ) -> list[Array]:
+        self.check_code(trainings.code)
+        held_out = trainings.held_out_entries(self.folds, self.enough)
+        slope, offset = fit_sigmoids_of_each(*held_out, self.targets)
+        read = twin(self)
+        read.code_, read.slope_, read.offset_ = trainings.code, np.ones(1), np.zeros(1)
+        z = [f * A + B for f, A, B in zip(margins, slope, offset, strict=True)]
+        return apart(read.best(np.concatenate(z)), margins)
 
     def scores(self, margins: Array, X: Any = None) -> Array:
         def losses(margins: Array) -> Array:

@@ -52,6 +52,8 @@ class LossBased(Decoder):
     [0, 1, 2]
     """
 
+    best_of_each = Decoder.best_by_code
+
     def __init__(self, loss: str = "hinge") -> None:
         self.loss = loss
 

@@ -309,7 +309,7 @@ class Path:
         ``fold`` (n_weightings, n_samples) numbers the folds; -1 for a row that is never left out,
         which has the margins of the path itself.
         """
-        pairs = [(k, f) for k, row in enumerate(fold) for f in np.unique(row[row >= 0])]
+        pairs = _pairs(fold)
         out = np.empty((len(self.values), len(self.weights), *self.solutions.layout.shape))
         for k, row in enumerate(fold):
             rows = np.flatnonzero(row < 0)
@@ -319,6 +319,21 @@ class Path:
             rows = np.flatnonzero(fold[k] == f)
             out[:, k, rows] = self._margins(solutions, j, len(pairs), rows)
         return out
+
+    def held_out_entries(self, fold: Array, n_jobs: int | None = None) -> Array:
+        """Return such margins of the rows that each column uses, as the solver lists them.
+
+        They are (n_values, n_weightings, n_entries); those of other rows are not computed.
+        """
+        pairs, free, layout = _pairs(fold), self.machine.bias == "free", self.solutions.layout
+        found = [self.solutions.margins(free)]
+        found += [self._without(fold, pairs, n_jobs).margins(free)] if pairs else []
+        parts = [part.reshape(len(self.values), -1, part.shape[1]) for part in found]
+        place = np.tile(np.arange(len(fold))[:, None], len(layout.order))
+        for j, (k, f) in enumerate(pairs):
+            place[k, fold[k] == f] = len(fold) + j
+        both = np.concatenate(parts, axis=1)
+        return both[:, place[:, layout.rows], np.arange(both.shape[2])]
 
     def _without(self, fold: Array, pairs: Sequence[Any], n_jobs: int | None) -> bank.Solutions:
         """Solve every problem without some folds, from its solution at the first value of C."""
@@ -347,6 +362,11 @@ class Path:
         problems = np.arange(len(self.values)) * width + k
         free = self.machine.bias == "free"
         return products.path_margins(self.gram, solutions, problems, free, rows)
+
+
+def _pairs(fold: Array) -> list[tuple[int, int]]:
+    """Return every weighting and the numbers of its folds."""
+    return [(k, f) for k, row in enumerate(fold) for f in np.unique(row[row >= 0]).tolist()]
 
 
 class _Held:

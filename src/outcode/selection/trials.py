@@ -146,8 +146,10 @@ class Trials:
         with single_blas():
             scores = self._path_scores(gamma, values)
         seconds = (time.perf_counter() - started) / len(values)
-        pairs = zip(values, scores, strict=True)
-        return [{**scored(gamma, C, row, started), "seconds": seconds} for C, row in pairs]
+        return [
+            {**scored(gamma, C, row, started), "seconds": seconds}
+            for C, row in zip(values, scores, strict=True)
+        ]
 
     @cached_property
     def together(self) -> bool:
@@ -175,18 +177,19 @@ class Trials:
         labels = np.minimum(np.searchsorted(classes, self.data.y), len(classes) - 1)
         return [replace(problem, labels=labels) for problem in self.problems]
 
-    def _path_scores(self, gamma: float | None, values: list[float]) -> list[list[float]]:
-        """Return the accuracy of every value of C and split."""
-        store = self.gram(gamma)
-        machine = self._fresh[0].set_params(**self.machine.setting(gamma, None))
-        args = store, machine, self._fresh[1], values, self.path
-        rules, self.path = train_path(self._whole, *args, n_jobs=self.n_jobs)
-        scores = []
-        for k, (_, test) in enumerate(self.splits):
-            pairs, X = zip(self.path.margins(k, test), rules, strict=True), self.data.X[test]
-            right = [row[k].predict(margins, X) for margins, row in pairs]
-            scores.append([self.data.share_right(predicted, test) for predicted in right])
-        return [list(row) for row in zip(*scores, strict=True)]
+    def _path_scores(self, gamma: float | None, values: list[float]) -> Array:
+        """Return the (n_values, n_splits) accuracies of every value of C and split."""
+        store, (fresh, decoder) = self.gram(gamma), self._fresh
+        machine = fresh.set_params(**self.machine.setting(gamma, None))
+        trainings = train_path(self._whole, store, machine, values, self.path, n_jobs=self.n_jobs)
+        self.path, rows = trainings.path, [test for _, test in self.splits]
+        margins = [self.path.margins(k, test) for k, test in enumerate(rows)]
+        each = [f[c] for c in range(len(values)) for f in margins]
+        X = [self.data.X[test] for test in rows] if decoder.looks_at_rows else [None] * len(rows)
+        best = decoder.best_of_each(trainings, each, X * len(values))
+        predicted = [self.problems[0].classes[labels] for labels in best]
+        pairs = zip(predicted, rows * len(values), strict=True)
+        return np.reshape([self.data.share_right(*pair) for pair in pairs], (-1, len(rows)))
 
     def bound(self, gamma: float | None, C: float | None) -> tuple[Row, tuple[Rule, loo.LooBound]]:
         """Return the bound of one setting as a row of the table, and what it was found on."""
@@ -260,7 +263,7 @@ def _setting(gamma: float | None, C: float | None) -> Row:
     return {"gamma": np.nan if gamma is None else gamma, "C": np.nan if C is None else C}
 
 
-def scored(gamma: float | None, C: float | None, scores: Sequence[float], started: float) -> Row:
+def scored(gamma: float | None, C: float | None, scores: Sequence[float] | Array, started: float) -> Row:
     """Return a row of the table of results: a setting and its score on each split."""
     splits = {f"split{k}_score": score for k, score in enumerate(scores)}
     row = {"mean_score": float(np.mean(scores)), "std_score": float(np.std(scores)), **splits}

@@ -216,6 +216,12 @@ class Solutions:
     fitted: Array
     certificate: Array
 
+    def margins(self, free: bool) -> Array:
+        """Return the (n_problems, n_entries) margins, a free bias added."""
+        if not free:
+            return self.fitted
+        return self.fitted + self.certificate[:, self.layout.columns, 0]
+
     def one(self, k: int) -> Solutions:
         """Return what was found for one problem."""
         some = slice(k, k + 1)
