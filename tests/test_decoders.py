@@ -11,9 +11,14 @@ from sklearn.datasets import load_iris
 import oracles
 from outcode import OutputCodeClassifier, codes, losses
 from outcode.decoders import DECODERS, LossBased, LossWeighted, Training, resolve
+from outcode.decoders.common import Decoder
 from outcode.machines import SVM
+from outcode.training import Problem, train_path
 
 NAMES = ("ova", "ovo", "dense", "sparse", "bch", "ordinal", "hadamard")
+
+
+LATE = np.arange(20, 60)
 
 
 class Fitted:
@@ -261,3 +266,26 @@ def test_a_row_alone_and_in_a_batch_has_the_same_class(name, code):
     clf = OutputCodeClassifier(code, SVM(gamma=0.5), name, random_state=0).fit(X, y)
     alone = np.concatenate([clf.predict(row[None]) for row in X])
     assert np.array_equal(alone, clf.predict(X))
+
+
+@pytest.mark.parametrize("code", ["ova", "ovo"])
+@pytest.mark.parametrize("name", DECODERS)
+def test_trainings_decoded_together_have_the_classes_of_each_decoded_alone(name, code):
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    X, matrix = rng.standard_normal((60, 2)) + labels[:, None], codes.code_matrix(code, 3)
+    weights = rng.uniform(0.5, 2.0, 60) * (np.arange(60) // 3 % 4 != np.arange(2)[:, None])
+    problems = [Problem(X, matrix, labels, w, np.arange(3), X=X) for w in weights]
+    machine = SVM(gamma=0.5, bias="free")
+    gram = machine.gram(X, matrix[labels])
+    trainings = train_path(problems, gram, machine, [0.1, 10.0])
+    margins = [f for c in range(2) for k in range(2) for f in [trainings.path.margins(k, LATE)[c]]]
+    decoder, rows = resolve(name), [X[LATE]] * 4
+    try:
+        expected = Decoder.best_of_each(decoder, trainings, margins, rows)
+    except ValueError:
+        return  # it does not take this code
+    found = decoder.best_of_each(trainings, margins, rows)
+    assert len(found) == 4
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

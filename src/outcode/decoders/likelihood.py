@@ -91,7 +91,8 @@ def fit_sigmoids_of_each(
     weight : (n_machines, n_entries)
     targets : "smoothed" or "hard"
     """
-    make, used, shape = lookup(TARGETS, targets, "targets"), weight > 0, (len(weight), column[-1] + 1)
+    make, used = lookup(TARGETS, targets, "targets"), weight > 0
+    shape = len(weight), int(column[-1]) + 1
     problem = (np.arange(shape[0])[:, None] * shape[1] + column)[used]
     f, w, positive = margins[used], weight[used], np.broadcast_to(sign > 0, used.shape)[used]
     count = partial(np.bincount, problem, minlength=shape[0] * shape[1])

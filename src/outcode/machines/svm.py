@@ -270,7 +270,7 @@ class SVM(GrowingMachine):
 
     def know(self, gram: grams.Gram, solutions: bank.Solutions) -> None:
         """Take over a solution, without what prediction of new rows needs."""
-        self.solutions_ = solutions
+        self.solutions_, self.kernel_ = solutions, gram.kernel
         self.gram_diagonal_ = gram.diagonal[solutions.layout.places]
         certificate = dict(zip(bank.CERTIFICATE, solutions.certificate[0].T.copy(), strict=True))
         self.bias_, self.norm2_ = certificate["bias"], certificate["norm2"]

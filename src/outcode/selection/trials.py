@@ -263,7 +263,9 @@ def _setting(gamma: float | None, C: float | None) -> Row:
     return {"gamma": np.nan if gamma is None else gamma, "C": np.nan if C is None else C}
 
 
-def scored(gamma: float | None, C: float | None, scores: Sequence[float] | Array, started: float) -> Row:
+def scored(
+    gamma: float | None, C: float | None, scores: Sequence[float] | Array, started: float
+) -> Row:
     """Return a row of the table of results: a setting and its score on each split."""
     splits = {f"split{k}_score": score for k, score in enumerate(scores)}
     row = {"mean_score": float(np.mean(scores)), "std_score": float(np.std(scores)), **splits}

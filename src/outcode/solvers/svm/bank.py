@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,12 +19,12 @@ import numpy as np
 
 from outcode._checks import Array
 from outcode.parallel import thread_map
-from outcode.solvers.store import Store, cuts
+from outcode.solvers.store import Store
 from outcode.solvers.svm import columns
 from outcode.solvers.svm.columns import Memory, Rule
 from outcode.solvers.svm.interior import interior
 from outcode.solvers.svm.layout import Layout
-from outcode.solvers.svm.loops import HUGE, larger, lean, pairs, smaller
+from outcode.solvers.svm.loops import HUGE, larger, lean, pairs, plain, smaller
 
 #: A column of at most this many rows is solved without shrinking, in compiled code alone.
 SMALL = 500
@@ -37,8 +36,8 @@ ROUNDS = 20
 LANES = 32
 #: Kernel values gathered by a chunk of small columns: what a cache holds.
 CHUNK = 2**17
-#: Entries certified at a time.
-BLOCK = 2**20
+#: The smallest objective that a gap is relative to.
+LEAST = float(np.finfo(np.float64).tiny)
 #: A linear kernel of at most so many features starts from an interior-point solution, where columns
 #: have this many rows on average and C times the mean of K(x, x) is this large: coordinate steps
 #: grow in number with that product, an interior point's do not.
@@ -168,36 +167,66 @@ def solve_columns(
             n_iter[k, t] = count
 
 
+@plain
 def certify(
-    layout: Layout, weight: Array, coef: Array, fitted: Array, rule: Rule, n_iter: Array
-) -> Array:
-    """Return the (n_problems, n_columns, 6) certificate, ``weight`` being the box of each problem.
+    offset: Any,
+    index: Any,
+    y: Any,
+    weight: Any,
+    weighting: Any,
+    values: Any,
+    shift: float,
+    free: bool,
+    first: int,
+    last: int,
+    coef: Any,
+    fitted: Any,
+    n_iter: Any,
+    out: Any,
+) -> None:
+    """Write the certificate of columns first..last-1 in every problem, the last axis of ``out``.
 
     A free bias is the mean of y - f over rows between their bounds, or the middle of the allowed
-    range if there is none; a row within rounding of a bound is at it.
+    range if there is none; a row within rounding of a bound is at it. Arrays are those of
+    :func:`solve_columns`.
     """
-    shift, free = columns.BIASES[rule.bias]
-    starts, y = layout.offset[:-1], layout.y
-    total = partial(np.add.reduceat, indices=starts, axis=1)
-    signed = y * weight
-    lo, hi, g = np.minimum(signed, 0.0), np.maximum(signed, 0.0), fitted - y
-    up = np.maximum.reduceat(np.where(coef < hi, -g, -HUGE), starts, axis=1)
-    down = np.maximum.reduceat(np.where(coef > lo, g, -HUGE), starts, axis=1)
-    bias, margins = shift * total(coef), fitted
-    if free:
-        over, under = coef > lo + 1e-10 * weight, coef < hi - 1e-10 * weight
-        inside, most = over & under, partial(np.maximum.reduceat, indices=starts, axis=1)
-        rise, fall = most(np.where(under, -g, -HUGE)), most(np.where(over, g, -HUGE))
-        ends = np.where(rise <= -HUGE, -fall, np.where(fall <= -HUGE, rise, (rise - fall) / 2))
-        count = total(inside.astype(np.float64))
-        bias = np.where(count > 0, total(np.where(inside, -g, 0.0)) / np.maximum(count, 1.0), ends)
-        margins = fitted + np.repeat(bias, np.diff(layout.offset), axis=1)
-    norm2 = np.maximum(0.0, total(coef * fitted))
-    primal = 0.5 * norm2 + total(weight * np.maximum(0.0, 1.0 - y * margins))
-    dual = total(coef * y) - 0.5 * norm2
-    gap = np.maximum(0.0, primal - dual) / np.maximum(primal, np.finfo(float).tiny)
-    violation = up + down if free else np.maximum(up, down)
-    return np.stack([bias, norm2, primal, gap, violation, n_iter], axis=2)
+    for t in range(first, last):
+        a, b = offset[t], offset[t + 1]
+        for k in range(weighting.shape[0]):
+            masses, C = weight[weighting[k]], values[k]
+            up, down, rise, fall = -HUGE, -HUGE, -HUGE, -HUGE
+            total, product, dual, between, count = 0.0, 0.0, 0.0, 0.0, 0
+            for e in range(a, b):
+                s, f = coef[k, e], fitted[k, e]
+                g, box = f - y[e], C * masses[index[e]]
+                lo, hi = min(y[e] * box, 0.0), max(y[e] * box, 0.0)
+                total += s
+                product += s * f
+                dual += s * y[e]
+                up = max(up, -g) if s < hi else up
+                down = max(down, g) if s > lo else down
+                over, under = s > lo + 1e-10 * box, s < hi - 1e-10 * box
+                rise = max(rise, -g) if under else rise
+                fall = max(fall, g) if over else fall
+                if over and under:
+                    between -= g
+                    count += 1
+            bias, own = shift * total, 0.0
+            if free:
+                ends = (rise - fall) / 2.0
+                if rise <= -HUGE or fall <= -HUGE:
+                    ends = -fall if rise <= -HUGE else rise
+                bias = between / count if count > 0 else ends
+                own = bias
+            norm2, loss = max(0.0, product), 0.0
+            for e in range(a, b):
+                loss += masses[index[e]] * max(0.0, 1.0 - y[e] * (fitted[k, e] + own))
+            primal = 0.5 * norm2 + C * loss
+            gap = max(0.0, primal - dual + 0.5 * norm2) / max(primal, LEAST)
+            violation = up + down if free else max(up, down)
+            row = out[k, t]
+            row[0], row[1], row[2] = bias, norm2, primal
+            row[3], row[4], row[5] = gap, violation, n_iter[k, t]
 
 
 @dataclass(frozen=True)
@@ -285,7 +314,7 @@ def solve(
                 advance()
 
     thread_map(work, _chunks(np.diff(layout.offset), len(problems.C)), n_jobs)
-    return Solutions(layout, bank.coef, bank.fitted, bank.certificate())
+    return Solutions(layout, bank.coef, bank.fitted, bank.certificate)
 
 
 def _chunks(sizes: Array, n_problems: int) -> list[range]:
@@ -313,6 +342,7 @@ class _Bank:
         shape = len(problems.C), len(layout.index)
         self.coef, self.fitted = np.zeros(shape), np.empty(shape)
         self.n_iter = np.zeros((shape[0], layout.shape[1]), dtype=np.int64)
+        self.certificate = np.empty((*self.n_iter.shape, len(CERTIFICATE)))
         self.start, self.memory = start, Memory()
         if start is not None:
             self.coef[problems.start < 0] = start[0]
@@ -329,24 +359,27 @@ class _Bank:
         Z = np.column_stack([Z, np.full(len(Z), np.sqrt(shift))])
         return Z, self.problems.C * np.mean(self.gram.diagonal + shift) >= HARD
 
-    def certificate(self) -> Array:
-        """Return the certificate of every problem and column."""
-        every, entries = slice(0, len(self.layout.index)), max(1, len(self.layout.index))
-        parts = [
-            certify(
-                self.layout,
-                self.box(some, every),
-                self.coef[some],
-                self.fitted[some],
-                self.rule,
-                self.n_iter[some],
-            )
-            for some in cuts(len(self.n_iter), max(1, BLOCK // entries))
-        ]
-        return np.concatenate(parts)
-
     def solve(self, chunk: range) -> None:
-        """Solve the columns of a chunk."""
+        """Solve and certify the columns of a chunk."""
+        self._solve(chunk)
+        layout, problems = self.layout, self.problems
+        certify(
+            layout.offset,
+            layout.index,
+            layout.y,
+            self.weight,
+            problems.weighting,
+            problems.C,
+            *columns.BIASES[self.rule.bias],
+            chunk.start,
+            chunk.stop,
+            self.coef,
+            self.fitted,
+            self.n_iter,
+            self.certificate,
+        )
+
+    def _solve(self, chunk: range) -> None:
         for t in chunk if self.features is not None else ():
             self._begin_inside(t)
         sizes = np.diff(self.layout.offset[chunk.start : chunk.stop + 1])

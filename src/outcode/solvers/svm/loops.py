@@ -51,6 +51,8 @@ compiled_fast = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath
 #: For loops that allocate nothing: without the counting of references, which costs them time.
 options: Any = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": FAST}
 lean = numba.njit(**{**options, "_nrt": False})
+#: The same with the rules of IEEE for what is not finite.
+plain = numba.njit(**{**options, "fastmath": False, "_nrt": False})
 
 
 def _extreme(name: str) -> Any:
