@@ -278,7 +278,7 @@ def test_a_workbook_with_a_title_and_dates(tmp_path):
     assert data.table.names == ("day", "flag", "x")
     assert data.table.kinds == ("date", "nominal", "numeric")
     assert column(data, "day").tolist() == days.to_pydatetime().tolist()
-    assert "The first 1 lines are a title" in said(data)
+    assert "The first line is not part of the table" in said(data)
 
 
 def test_records_that_differ(tmp_path):
@@ -306,8 +306,7 @@ def test_a_ragged_row_is_set_aside_and_said(tmp_path):
     assert data.table.n_rows == 10_840
     found = next(f for f in data.findings if f.code == "OD015")
     assert found.message == (
-        "1 row is set aside, first row 10473 (line 10474): found 4 cells, expected 3 as the header "
-        "has."
+        "1 row is ignored: row 10473 (line 10474) has 4 cells, but the header has 3."
     )
 
 
@@ -350,7 +349,7 @@ def test_a_title_and_repeated_names(tmp_path):
     rows = "".join(f"{i * 0.37 % 1:.3f},{i % 7},{'ab'[i % 2]}\n" for i in range(40))
     data = datasets.read(write(tmp_path, "d.csv", "Measured in May\n\n# x,x,class\n" + rows))
     assert data.table.names == ("x", "x (2)")
-    assert "The first 1 lines are a title" in said(data)
+    assert "The first line is not part of the table" in said(data)
     assert "The name 'x' stands 2 times" in said(data)
 
 

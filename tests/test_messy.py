@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import pickle
 import tarfile
+import warnings
 import zipfile
 
 import numpy as np
@@ -81,6 +83,76 @@ def test_the_three_rows_of_an_orange_header(tmp_path):
     assert len(data.y) == 30
     assert "OD009" not in said(data)
     assert set(data.y) == {"y", "n"}
+
+
+CSV = frame().to_csv(index=False)
+
+
+@pytest.mark.parametrize("delimiter", "~^:")
+def test_rare_delimiters(tmp_path, delimiter):
+    data = datasets.read(write(tmp_path, "d.csv", CSV.replace(",", delimiter)))
+    assert (data.table.names, set(data.y)) == (("x",), {"a", "b", "d"})
+
+
+def test_single_quotes_around_cells(tmp_path):
+    rows = "".join(f"{i / 8},'it, {i % 5}','{'ab'[i % 2]}'\n" for i in range(40))
+    data = datasets.read(write(tmp_path, "d.csv", "x,note,class\n" + rows))
+    assert set(data.y) == {"a", "b"}
+    assert cells(data, "note")[1] == "it, 1"
+
+
+HEADS = {
+    "title beside empty cells": "Report,,\n,,\nx,y,class\n",
+    "groups above names": "size,,\nx,y,class\n",
+    "repeated names": "size,size,\nx,y,class\n",
+}
+
+
+@pytest.mark.parametrize("what", HEADS)
+def test_names_are_those_next_to_the_rows(tmp_path, what):
+    rows = "".join(f"{i / 8},{i % 7},{'ab'[i % 2]}\n" for i in range(40))
+    data = datasets.read(write(tmp_path, "d.csv", HEADS[what] + rows))
+    assert data.table.names == ("x", "y")
+
+
+def test_names_below_groups(tmp_path):
+    rows = "".join(f"{i / 8},{i % 7},{i % 3},{i % 5},{'ab'[i % 2]}\n" for i in range(40))
+    data = datasets.read(write(tmp_path, "d.csv", "A,,B,,\nmean,sd,mean,sd,class\n" + rows))
+    assert data.table.names == ("A mean", "A sd", "B mean", "B sd")
+
+
+def test_columns_of_words_without_a_header(tmp_path):
+    rows = "".join(f"{'ab'[i % 2]}\ta text of six words or {i * i}\n" for i in range(40))
+    data = datasets.read(write(tmp_path, "d.tsv", rows))
+    assert (len(data.y), set(data.y)) == (40, {"a", "b"})
+    assert "The target is 'c1', the first column of few values" in said(data)
+
+
+def test_rows_of_numbers_with_double_tabs(tmp_path):
+    rows = "".join(f"{i / 8}\t{i % 7}\t{chr(9) * (i % 3 == 0)}{i % 2}\n" for i in range(40))
+    data = datasets.read(write(tmp_path, "d.txt", rows))
+    assert len(data.y) == 40
+    assert data.table.names == ("c1", "c2")
+
+
+@pytest.mark.parametrize("last", ["x", "price"])
+def test_the_target_guessed_recurs(tmp_path, last):
+    table = frame().assign(id=[f"r{i}" for i in range(60)], price=np.arange(60) * 1.25 + 0.1)
+    table = table.rename(columns={"class": "kind"})[["id", "kind", last]]
+    data = datasets.read(write(tmp_path, "d.csv", table.to_csv(index=False)))
+    assert "The target is 'kind', the last column of few values" in said(data)
+    table["kind"] = np.arange(60) * 0.5
+    path = write(tmp_path, "d.csv", table.assign(x=np.arange(60) / 7).to_csv(index=False))
+    with pytest.raises(DataError, match="looks like a quantity"):
+        datasets.read(path)
+
+
+def test_a_column_of_different_texts_can_be_called_text(tmp_path):
+    rows = "".join(f"{'ab'[i % 2]},note {i * i}\n" for i in range(40))
+    path = write(tmp_path, "d.csv", "class,note\n" + rows)
+    with pytest.raises(DataError, match=r"different words, say so \(types note=text\)"):
+        datasets.read(path, "class")
+    assert datasets.read(path, "class", types={"note": "text"}).table.kinds == ("text",)
 
 
 # --- cells
@@ -161,6 +233,71 @@ def test_an_archive_of_one_table_and_a_readme(tmp_path):
     assert len(datasets.read(path, "class").y) == 60
 
 
+def test_an_archive_as_uci_has_them_and_one_of_two_tables(tmp_path):
+    path = tmp_path / "d.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("Index", "d.names", "readme.txt"):
+            archive.writestr(name, "hello")
+        archive.writestr("d.data", CSV)
+    assert len(datasets.read(path, "class").y) == 60
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("a/train.csv", CSV[:300] + "1.5,a\n")
+        archive.writestr("a/test.csv", CSV)
+    with pytest.raises(DataError, match=r"choose one by its name \(sheet=.*a/test.csv"):
+        datasets.read(path, "class")
+    assert len(datasets.read(path, "class", sheet="a/test.csv").y) == 60
+
+
+NESTED = {
+    "inside an object": lambda rows: {"result": {"n": 60, "records": rows}, "ok": True},
+    "names first": lambda rows: [["x", "class"], *([r["x"], r["class"]] for r in rows)],
+    "geojson": lambda rows: {
+        "type": "FeatureCollection",
+        "features": [{"type": "Feature", "properties": row, "geometry": None} for row in rows],
+    },
+    "a list for each class": lambda rows: {
+        k: [{"x": r["x"]} for r in rows if r["class"] == k] for k in "abd"
+    },
+}
+
+
+@pytest.mark.parametrize("how", NESTED)
+def test_records_in_other_shapes(tmp_path, how):
+    path = write(tmp_path, "d.json", json.dumps(NESTED[how](frame().to_dict("records"))))
+    data = datasets.read(path)
+    assert (len(data.y), set(data.y)) == (60, {"a", "b", "d"})
+
+
+def test_the_first_sheet_with_two_columns(tmp_path):
+    path = tmp_path / "d.xlsx"
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame({"read me": ["a book", "of plants"]}).to_excel(book, sheet_name="about")
+        pd.DataFrame({"read me": ["a"]}).to_excel(book, sheet_name="note", index=False)
+        frame().to_excel(book, sheet_name="data", index=False)
+    read = datasets.read(path, "class", sheet="data")
+    book = tmp_path / "e.xlsx"
+    with pd.ExcelWriter(book) as out:
+        pd.DataFrame({"read me": ["a book", "of plants"]}).to_excel(out, index=False)
+        frame().to_excel(out, sheet_name="data", index=False)
+    assert datasets.read(book).hash == read.hash
+
+
+ARFF = "@relation r\n@attribute a numeric\n@attribute a numeric\n@attribute c {x,'y z'}\n@data\n"
+
+
+@pytest.mark.parametrize("row", ["{}\t{}\t'y z'", "{} {} x", "{},{},'y z',{{0.5}}"])
+def test_arff_rows_between_blanks_or_with_weights(tmp_path, row):
+    rows = "".join(row.format(i, i % 5) + "\n" + f"{i},0,x\n" for i in range(30))
+    data = datasets.read(write(tmp_path, "d.arff", ARFF + rows + "1,2,'y z'\n" * 2))
+    assert data.table.names == ("a", "a (2)")
+    assert set(data.y) == {"x", "y z"}
+
+
+def test_libsvm_from_index_zero(tmp_path):
+    rows = "".join(f"{i % 2} 0:{i} 3:1.5\n" for i in range(20))
+    assert datasets.read(write(tmp_path, "d.svm", rows)).table.names == ("f0", "f3")
+
+
 def _tar():
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
@@ -174,6 +311,7 @@ FOREIGN = {
     "a pickle": pickle.dumps([1, 2]),
     "a tar archive": _tar(),
     "an SQLite database": b"SQLite format 3\0" + bytes(100),
+    "SQL": b"INSERT INTO t VALUES (1, 'a');\n" * 9,
 }
 
 
@@ -321,3 +459,68 @@ def test_a_code_for_missing_is_asked_about(tmp_path):
     assert "x: 10 cells are -999, all others from 0.37 to 21.83: a code for missing?" in said(
         datasets.read(path)
     )
+
+
+# --- dates, times and codes that are not numbers
+
+
+@pytest.mark.parametrize("word", ["unknown", "0000-00-00", "9999-12-31", "soon"])
+def test_a_few_words_among_dates_are_missing(tmp_path, word):
+    path = column_file(tmp_path, lambda i: word if i == 7 else f"2020-03-{i % 28 + 1:02d}")
+    data = datasets.read(path)
+    assert data.table.kinds == ("date",)
+    assert np.isnat(cells(data, "x")[7])
+    assert f"1 cell is not a date and taken as missing, the first in row 8: '{word}'" in said(data)
+    encoder = TableEncoder().fit(data.table)
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        new = encoder.transform(datasets.read_unlabelled(path))
+    np.testing.assert_allclose(new, encoder.transform(data.table))
+
+
+def test_many_words_among_dates_are_categories(tmp_path):
+    path = column_file(tmp_path, lambda i: ["2020-03-01", "low", "high"][i % 3])
+    assert datasets.read(path).table.kinds == ("nominal",)
+
+
+@pytest.mark.parametrize(
+    "way", ["%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S +0000 %Y", "%dth %B %Y", "%s", "%s000"]
+)
+def test_dates_as_programs_write_them(tmp_path, way):
+    days = pd.date_range("2020-01-04", "2020-01-19")
+    seconds = [str(int(day.timestamp())) for day in days]
+    written = [d.strftime(way.replace("%s", s)) for d, s in zip(days, seconds, strict=True)]
+    rows = "".join(f"{written[i % 16]}\t{'ab'[i % 2]}\n" for i in range(64))
+    path = write(tmp_path, "d.tsv", "created_at\tclass\n" + rows)
+    data = datasets.read(path)
+    assert data.table.kinds == ("date",)
+    assert cells(data, "created_at")[0].astype(str) == "2020-01-04T00:00:00"
+    encoder = TableEncoder().fit(data.table)
+    new = encoder.transform(datasets.read_unlabelled(path))
+    np.testing.assert_allclose(new, encoder.transform(data.table))
+
+
+def test_times_before_and_after_noon(tmp_path):
+    data = datasets.read(
+        column_file(tmp_path, lambda i: ["12:30 AM", "1:15 PM", "12:00 pm"][i % 3])
+    )
+    assert cells(data, "x")[:3].tolist() == [0.5, 13.25, 12.0]
+
+
+def test_codes_with_zeros_in_front_are_categories(tmp_path):
+    path = column_file(tmp_path, lambda i: f"{i % 9 + 996:05d}")
+    data = datasets.read(path)
+    assert cells(data, "x")[0] == "00996"
+    assert "Digits with zeros in front are read as categories: x." in data.about
+    assert datasets.read(path, types={"x": "number"}).table.columns[0][0] == 996.0
+
+
+def test_durations_and_times_of_a_parquet_file_are_hours(tmp_path):
+    hours = np.arange(60) % 24
+    table = frame().assign(
+        took=pd.to_timedelta(hours, "h"), at=[datetime.time(h, 30) for h in hours.tolist()]
+    )
+    table.to_parquet(tmp_path / "d.parquet")
+    data = datasets.read(tmp_path / "d.parquet", "class")
+    np.testing.assert_allclose(cells(data, "took"), hours)
+    np.testing.assert_allclose(cells(data, "at"), hours + 0.5)

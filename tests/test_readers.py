@@ -13,7 +13,7 @@ import pytest
 
 from outcode import datasets
 from outcode.datasets import DataError, Limits, reading
-from outcode.datasets.readers.delimited import has_header, sniff
+from outcode.datasets.layout import has_header, sniff
 
 ROWS = [(f"{i * 0.37 % 1:.3f}", str(i * i % 7), "ab"[i % 2]) for i in range(40)]
 GOOD = "x,y,class\n" + "".join(",".join(row) + "\n" for row in ROWS)
@@ -144,9 +144,9 @@ BAD = {
     "header only": (b"a,b,c\n", {}, ["bad.csv has a header and no rows"]),
     "ragged rows": (
         GOOD + "1,2\n" * 9, {},
-        ["row 41 (line 42)", "found 2 cells, expected 3", "and 8 more such rows", "empty"],
+        ["row 41 (line 42) has 2 cells, but the header has 3", "and 8 more such rows", "empty"],
     ),
-    "wrong delimiter": (GOOD.replace(",", ":"), {}, ["bad.csv has one column", "delimiter=..."]),
+    "wrong delimiter": (GOOD.replace(",", "_"), {}, ["bad.csv has one column", "delimiter=..."]),
     "given delimiter": (GOOD, {"delimiter": ";"}, ["one column, 'x,y,class'", "semicolon"]),
     "no delimiter": (GOOD, {"delimiter": ";;"}, ["one character, got ';;'"]),
     "wrong encoding": (
@@ -327,7 +327,7 @@ def test_a_large_libsvm_file_stays_sparse(tmp_path, monkeypatch):
 
 
 BAD_LIBSVM = {
-    "1 1:2\n2 0:2\n": "d.libsvm, line 2: index 0, but indices start at 1",
+    "1 1:2\n2 -1:2\n": "d.libsvm, line 2: index -1, but indices start at 0 or 1",
     "1 2:2 1:3\n": "line 1: index 1 follows 2",
     "1 2:2 2:3\n": "line 1: index 2 follows 2",
     "1 2:2 3\n": "line 1: expected 'index:value' with finite numbers, got '3'",

@@ -51,6 +51,8 @@ def _nothing_left(raw: Raw, findings: list[Finding]) -> DataError:
     reasons = " ".join(finding.message for finding in findings)
     where = f"{raw.name}: no column is left to learn from besides the target {raw.target!r}."
     advice = "Check how missing cells are written." if reasons else "Drop fewer columns."
+    if found := [finding for finding in findings if finding.code == "OD001"]:
+        advice = f"If these are different words, say so (types {found[0].columns[0]}=text)."
     return DataError(" ".join(filter(None, (where, reasons, advice))))
 
 

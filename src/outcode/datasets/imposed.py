@@ -35,45 +35,69 @@ def as_numbers(
 def _without_words(cells: list[Any], name: str, source: str, style: str) -> Array | None:
     """Return numbers with a few words as missing, as in training, and say so."""
     words = [i for i, cell in enumerate(cells) if not is_missing(cell) and not is_number(cell)]
-    if not 0 < len(words) <= STRAY * len(cells):
-        return None
-    kept = list(cells)
-    for i in words:
-        kept[i] = None
-    values = _marked(kept, style)
+    kept = _without_few(cells, words)
+    values = _marked(kept, style) if kept else None
     if values is not None:
-        warnings.warn(
-            f"{prefix(source)}column {name!r}: {len(words)} of {len(cells)} cells are not numbers "
-            f"and taken as missing, the first in row {words[0] + 1}: {cells[words[0]][:40]!r}.",
-            stacklevel=2,
-        )
+        _warn(cells, words, name, source, "numbers")
     return values
 
 
+def _without_few(cells: list[Any], words: list[int]) -> list[Any] | None:
+    """Return the cells with these as missing, or None unless they are few."""
+    if not 0 < len(words) <= STRAY * len(cells):
+        return None
+    out = set(words)
+    return [None if i in out else cell for i, cell in enumerate(cells)]
+
+
+def _warn(cells: list[Any], words: list[int], name: str, source: str, what: str) -> None:
+    warnings.warn(
+        f"{prefix(source)}column {name!r}: {len(words)} of {len(cells)} cells are not {what} "
+        f"and taken as missing, the first in row {words[0] + 1}: {cells[words[0]][:40]!r}.",
+        stacklevel=2,
+    )
+
+
 def as_dates(column: Array, name: str, source: str = "") -> Array:
-    """Return a column as dates; what is no date is a DataError."""
+    """Return a column as dates; what is no date is a DataError, unless it is a few words."""
     if column.dtype.kind == "M":
         return column
-    cells = as_nominal(column).tolist()
-    known = [i for i, cell in enumerate(cells) if not is_missing(cell)]
+    cells = [None if _no_number(cell) else cell for cell in as_nominal(column).tolist()]
+    known = [i for i, cell in enumerate(cells) if cell is not None]
     found = np.full(len(cells), np.datetime64("NaT"), dtype="datetime64[s]")
-    if known:
-        found[known] = _dates([cells[i] for i in known], name, source, known)
+    read = _dates([str(cells[i]) for i in known]) if known else None
+    if known and read is None:
+        known, read = _few_strays(cells, known, name, source)
+    if read is not None:
+        found[known] = read
     return found
 
 
-def _dates(words: list[str], name: str, source: str, rows: list[int]) -> Array:
+def _few_strays(
+    cells: list[Any], known: list[int], name: str, source: str
+) -> tuple[list[int], Array]:
+    """Return which cells are dates, and those dates, if few are not."""
+    words = [i for i in known if _dates([cells[i]]) is None]
+    kept = _without_few(cells, words)
+    dates = sorted(set(known) - set(words))
+    read = _dates([cells[i] for i in dates]) if kept else None
+    if read is None:
+        row = words[0] if words else known[0]
+        raise _misfit(name, source, row, cells[row], "a date written like the others", "a date")
+    _warn(cells, words, name, source, "dates")
+    return dates, read
+
+
+def _dates(words: list[str]) -> Array | None:
+    """Return dates as they may be written in a file, or None if one is no date."""
     from outcode.datasets import marks
 
     plain = floats(words)
-    days = None if plain is None else marks.day_numbers(np.append(plain, 20000101.0))
-    if days is not None:
-        return days[:-1]
+    if plain is not None:
+        days = marks.day_numbers(np.append(plain, 20000101.0))
+        return marks.stamps(plain) if days is None else days[:-1]
     read = marks.dates(words)
-    if read is not None:
-        return read[0]
-    at = next((i for i, word in enumerate(words) if marks.dates([word]) is None), 0)
-    raise _misfit(name, source, rows[at], words[at], "a date written like the others", "a date")
+    return None if read is None else read[0]
 
 
 def _marked(cells: list[Any], style: str) -> Array | None:

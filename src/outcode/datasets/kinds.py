@@ -65,11 +65,11 @@ def as_table(
     columns: list[Column] = []
     for name, own in zip(found.names, seen, strict=True):
         raw = found.columns.pop(0)  # one at a time: a large file need not be there twice
-        columns.append(
-            _typed(raw, kinds.get(name))
-            if own is None
-            else _inferred(name, trimmed(raw), own, kinds.get(name), context)
+        kind = kinds.get(name)
+        column = (
+            _typed(raw, kind) if own is None else _inferred(name, trimmed(raw), own, kind, context)
         )
+        columns.append(column if kind else _stamped(column, name))
     table = Table(
         found.names,
         tuple(column.kind for column in columns),
@@ -150,8 +150,13 @@ def _typed(column: Any, kind: str | None) -> Column:
     if pa.types.is_timestamp(of) or pa.types.is_date(of):
         days = pc.cast(column, pa.timestamp("s"), safe=False)
         return Column(np.asarray(days.to_numpy(), dtype="datetime64[s]"), "date")
+    if pa.types.is_duration(of) or pa.types.is_time(of):
+        time = (pa.time32("ms"), "int32") if pa.types.is_time(of) else (pa.duration("ms"), "int64")
+        return Column(
+            _reals(pc.cast(column.cast(time[0], safe=False), time[1])) / 3.6e6, "numeric", ":"
+        )
     if pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of):
-        values = np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+        values = _reals(column)
         if kind in ("nominal", "text"):
             return Column(objects(map(text_of, values.tolist())), kind)
         return Column(values, "numeric")
@@ -160,6 +165,18 @@ def _typed(column: Any, kind: str | None) -> Column:
         if pa.types.is_boolean(of):
             column = pc.utf8_capitalize(column)
     return _words(_shared(column), kind)
+
+
+def _reals(column: Any) -> Array:
+    return np.asarray(pc.cast(column, pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+
+
+def _stamped(column: Column, name: str) -> Column:
+    """Return numbers that are seconds since 1970, by their size and the column's name, as dates."""
+    if column.kind != "numeric" or not marks.STAMP.match(name):
+        return column
+    found = marks.stamps(column.cells)
+    return column if found is None else Column(found, "date", about="seconds since 1970")
 
 
 def _words(cells: Array, kind: str | None) -> Column:
@@ -173,6 +190,8 @@ def _inferred(
     name: str, texts: Any, own: Counter[str], kind: str | None, context: Context
 ) -> Column:
     """Return a column of text as what its cells are, or as the user says."""
+    if kind is None and _are_codes(texts):
+        return Column(_shared(texts), "nominal", about="codes")
     if kind in (None, "numeric"):
         read = _as_numbers(texts, own, context)
         if read is not None and (read.kind == "numeric" or kind is None):
@@ -186,6 +205,15 @@ def _inferred(
     if kind in ("numeric", "date"):
         raise _misfit(name, texts, kind, context)
     return _words(_shared(texts), kind)
+
+
+def _are_codes(texts: Any) -> bool:
+    """Say whether all cells have as many digits, some of them zeros in front: 01234."""
+    values = pc.drop_null(pc.unique(marks.head(texts)))
+    if not len(values) or not pc.any(pc.match_substring_regex(values, r"^0\d{3,}$")).as_py():
+        return False
+    digits = pc.all(pc.utf8_is_decimal(values)).as_py()
+    return bool(digits and len(pc.unique(pc.utf8_length(values))) == 1)
 
 
 def _as_numbers(texts: Any, own: Counter[str], context: Context) -> Column | None:
@@ -254,17 +282,26 @@ def _told(texts: Any, where: Any, what: str) -> str:
 
 
 def _as_dates(texts: Any) -> Column | None:
+    """Return a column of dates, a few words among them as missing, or None."""
     few = pc.drop_null(pc.unique(marks.head(texts))).slice(0, 50).to_pylist()
-    if marks.dates(few) is None:
+    if 2 * sum(map(marks.is_like_date, few)) <= len(few):
         return None
     whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
     coded = whole.dictionary_encode()
-    read = marks.dates(coded.dictionary.to_pylist())
+    words = coded.dictionary.to_pylist()
+    fits = np.array([*map(marks.is_like_date, words), True])
+    places = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    odd = ~fits[places]
+    strange = pa.array([word for word, fit in zip(words, fits, strict=False) if not fit], "string")
+    if odd.sum() > STRAY * len(texts) and not _stand_for_missing(strange):
+        return None
+    read = marks.dates([word for word, fit in zip(words, fits, strict=False) if fit])
     if read is None:
         return None
-    days = np.append(read[0], np.datetime64("NaT"))
-    places = coded.indices.fill_null(len(days) - 1).to_numpy(zero_copy_only=False)
-    return Column(days[places], "date", about=read[1])
+    days = np.full(len(fits), np.datetime64("NaT"), "datetime64[s]")
+    days[np.flatnonzero(fits[:-1])] = read[0]
+    told = _told(texts, pa.array(odd), "not a date and taken as missing")
+    return Column(days[places], "date", "", read[1], Finding("OD014", told) if told else None)
 
 
 def _misfit(name: str, texts: Any, kind: str, context: Context) -> DataError:
@@ -296,6 +333,11 @@ def _said(names: tuple[str, ...], columns: list[Column]) -> Iterator[str]:
         ):
             order = "month first" if column.about.startswith("%m") else "day first"
             written.setdefault(f"Dates are read with the {order}", []).append(name)
+        if column.about == "seconds since 1970":
+            written.setdefault("Numbers are read as seconds since 1970", []).append(name)
+        if column.about == "codes":
+            how = "Digits with zeros in front are read as categories"
+            written.setdefault(how, []).append(name)
         if column.kind == "date" and " or " in column.about:
             written.setdefault(f"Dates are read as {column.about}", []).append(name)
     for how, where in written.items():

@@ -49,9 +49,10 @@ _SAMPLE = 20_000
 def evidence(texts: Any) -> Counter[str]:
     """Count what the numbers of a column show: "." and "," as decimal marks, "?." and "?,"."""
     values = pc.unique(head(texts))
-    values = values if _plain(values) else unitless(pc.unique(bare(values)))
+    plain = _cast(values) is not None
+    values = values if plain or _plain(values) else unitless(pc.unique(bare(values)))
     found: Counter[str] = Counter()
-    for mark in _OTHER:
+    for mark in "." if plain else _OTHER:
         found[mark] = _count(values, _CLEAR[mark])
         found["?" + mark] = _count(values, _DOUBTFUL[mark])
     round_ones = _count(values, r"^[+-]?[1-9]\d{0,2}\.\d\d0$")
@@ -175,7 +176,7 @@ def numbers(texts: Any, decimal: str = ".", thousands: str | None = None) -> tup
     return values, "" if values is None else decimal + used if seen else "."
 
 
-_CLOCK = r"^\d{1,3}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
+_CLOCK = r"^\d{1,3}:[0-5]\d(:[0-5]\d(\.\d+)?)?(\s?[AaPp][Mm])?$"
 
 
 def clock(texts: Any) -> Array | None:
@@ -183,8 +184,8 @@ def clock(texts: Any) -> Array | None:
 
     Examples
     --------
-    >>> clock(pa.array(["7:30", None, "00:00:36"])).tolist()
-    [7.5, nan, 0.01]
+    >>> clock(pa.array(["7:30", None, "00:00:36", "7:30 PM"])).tolist()
+    [7.5, nan, 0.01, 19.5]
     """
     if (
         texts.null_count == len(texts)
@@ -195,7 +196,10 @@ def clock(texts: Any) -> Array | None:
 
 
 def _hours(cell: str) -> float:
-    return sum(float(part) / 60**k for k, part in enumerate(cell.split(":")))
+    half = cell[-2:].lower()
+    parts = cell.rstrip("AaPpMm ").split(":")
+    hours = sum(float(part) / 60**k for k, part in enumerate(parts))
+    return hours % 12 + 12 * (half == "pm") if half in ("am", "pm") else hours
 
 
 def _cast(texts: Any) -> Array | None:
@@ -215,13 +219,23 @@ _DATES = (
 )
 _MONTHS = ("%b-%y", "%b-%Y", "%b %Y", "%B %Y", "%m/%Y")
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S GMT")
-_WAYS = (*(day + time for time in _TIMES for day in _DATES), *_MONTHS)
+_LETTERS = ("%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %z %Y", "%a, %d %b %Y %H:%M:%S %z")
+_WAYS = (*(day + time for time in _TIMES for day in _DATES), *_MONTHS, *_LETTERS)
 MOST_WAYS = 3  # in one column
-_ISO = re.compile(r"\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}.*)?)?")
+_ISO = re.compile(r"(?!0000|9999)\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}.*)?)?")
+_ORDINAL = re.compile(r"(?<=\d)(st|nd|rd|th)\b")
 _LIKE_DATE = re.compile(
+    r"(?!0000|9999)("
     r"(\w{3},? )?(\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4})"
-    r"( \d{1,2}:\d{2}(:\d{2})?( [AaPp][Mm]| GMT)?)?|[A-Za-z]{3,9}[- ](\d{2}|\d{4})|\d{1,2}/\d{4}"
+    r"( \d{1,2}:\d{2}(:\d{2})?( [AaPp][Mm]| GMT| [+-]\d{4})?)?"
+    r"|[A-Za-z]{3,9}[- ](\d{2}|\d{4})|\d{1,2}/\d{4}"
+    r"|\w{3} \w{3} \d{1,2} \d{2}:\d{2}:\d{2}( [+-]\d{4})? \d{4})"
 )
+
+
+def is_like_date(cell: str) -> bool:
+    """Say whether a cell looks like a date in one of the ways people write them."""
+    return bool(_ISO.fullmatch(cell) or _LIKE_DATE.fullmatch(_ORDINAL.sub("", cell)))
 
 
 def dates(values: Sequence[str]) -> tuple[Array, str] | None:
@@ -234,8 +248,10 @@ def dates(values: Sequence[str]) -> tuple[Array, str] | None:
     (['2020-12-31', '2021-02-01'], '%d.%m.%Y')
     """
     head = values[:50]
-    if not head or not all(_ISO.fullmatch(v) or _LIKE_DATE.fullmatch(v) for v in head):
+    if not head or not all(map(is_like_date, head)):
         return None
+    if any(map(_ORDINAL.search, head)):
+        return dates([_ORDINAL.sub("", value) for value in values])
     iso = all(map(_ISO.fullmatch, head))
     for way in ("ISO8601",) if iso else _WAYS:
         if len(_parsed(head, way)) == len(head) and len(found := _parsed(values, way)):
@@ -272,6 +288,28 @@ def _parsed(values: Sequence[str], way: str) -> Array:
     """Return the dates, none if one does not fit the format."""
     found = _coerced(values, way)
     return found[:0] if np.isnat(found).any() else found
+
+
+#: Names of columns whose large whole numbers are seconds since 1970, or thousandths of them.
+STAMP = re.compile(r"(?i).*(time|date|epoch|created|updated|_at\b|\bts\b)")
+
+
+def stamps(values: Array) -> Array | None:
+    """Return whole numbers as seconds since 1970, 1980 to 2039, as dates, or None if one is not.
+
+    Examples
+    --------
+    >>> stamps(np.array([1577836800.0, np.nan]))
+    array(['2020-01-01T00:00:00',                 'NaT'], dtype='datetime64[s]')
+    """
+    present = values[~np.isnan(values)]
+    unit = 1000 if len(present) and present[0] > 3e11 else 1
+    low, high = unit * 315_532_800, unit * 2_208_988_800
+    if not len(present) or np.any((present < low) | (present > high) | (present % 1 != 0)):
+        return None
+    found = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[s]")
+    found[~np.isnan(values)] = (present // unit).astype("datetime64[s]")
+    return found
 
 
 def day_numbers(values: Array) -> Array | None:

@@ -137,7 +137,7 @@ def _found(
     if wrong := [name for name in options if name not in known]:
         raise TypeError(f"Unknown option {wrong[0]!r}: the options are {', '.join(known)}.")
     chosen = Options(**options)
-    source = opened(path, limits)
+    source = opened(path, limits, chosen.sheet)
     if not source.data.strip(b"\xef\xbb\xbf \t\r\n"):
         raise DataError(f"{source.name} is empty: give a file with a header and rows.")
     found = reader_of(source)(source, chosen)
@@ -151,8 +151,9 @@ def _dense(name: str, found: Found, target: str | int | None, options: Options) 
     if len(found.names) == 1:
         raise DataError(
             f"{name} has one column, {found.names[0]!r}: a table needs the class and at least one "
-            f"more column. {' '.join(found.about)} If another character separates the cells, give "
-            "it (delimiter=...)."
+            f"more column. {' '.join(found.about)}"
+            + " If another character separates the cells, give it (delimiter=...)."
+            * any("separated" in said for said in found.about)
         )
     at, said = (
         guessed(found.names, found.columns)

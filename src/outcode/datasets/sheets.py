@@ -28,11 +28,13 @@ def limited(megabytes: int, seconds: int) -> None:
 
 
 def chosen(book: Any, sheet: str) -> tuple[str, Any] | None:
-    """Return the sheet of this name or position, for "" the first that holds rows."""
+    """Return the sheet of this name or position, for "" the first that holds a table."""
     names = book.sheet_names
     if not sheet:
         found = ((name, book.get_sheet_by_name(name)) for name in names)
-        return next((pair for pair in found if pair[1].height > 1), None)
+        filled = [pair for pair in found if pair[1].height > 1]
+        tables = [pair for pair in filled if pair[1].width > 1]
+        return next(iter(tables or filled), None)
     if sheet not in names and sheet.isdecimal() and int(sheet) < len(names):
         sheet = names[int(sheet)]
     return (sheet, book.get_sheet_by_name(sheet)) if sheet in names else None

@@ -25,7 +25,10 @@ BLOCK = 2**20
 SMALL = 64 * 2**20
 STDIN = "standard input"
 #: What a table beside a README in an archive is called.
-TABLES = frozenset([".csv", ".tsv", ".tab", ".json", ".jsonl", ".xlsx", ".parquet", ".arff"])
+TABLES = (".csv", ".tsv", ".tab", ".json", ".jsonl", ".xlsx", ".xls", ".parquet", ".arff")
+#: What it may be called where none is.
+PLAIN = (".data", ".dat", ".txt", ".libsvm", ".svm", ".gz", ".bz2", ".xz", ".zst")
+_PAPERS = ("readme", "license", "licence", "index", "metadata", "description")
 
 
 @dataclass(frozen=True)
@@ -84,15 +87,20 @@ class Source:
     limits: Limits
 
 
-def opened(path: str | os.PathLike[str] | IO[bytes], limits: Limits) -> Source:
-    """Return what a file holds, or standard input for "-", unpacked as often as it is packed."""
+def opened(
+    path: str | os.PathLike[str] | IO[bytes], limits: Limits, member: object = None
+) -> Source:
+    """Return what a file holds, or standard input for "-", unpacked as often as it is packed.
+
+    Of an archive of several tables it is the one of the name ``member``.
+    """
     stream: Any = sys.stdin.buffer if str(path) == "-" else path
     if hasattr(stream, "read"):
         source = Source(STDIN, "", _bounded(stream, limits.bytes, STDIN, limits), limits)
     else:
         source = _from_file(existing(stream), limits)
     for _ in range(3):  # a zip of a gzip file, but no quine
-        inner = _unpacked(source)
+        inner = _unpacked(source, member)
         if inner is source:
             break
         source = inner
@@ -177,7 +185,7 @@ def is_packed(head: bytes) -> bool:
     return head.startswith((*_PACKED, b"PK\x03\x04"))
 
 
-def _unpacked(source: Source) -> Source:
+def _unpacked(source: Source, member: object) -> Source:
     """Return what a packed file holds, or the source itself if it is not packed."""
     most = max(SMALL, source.limits.ratio * len(source.data))
     for magic, (how, unpack) in _PACKED.items():
@@ -186,7 +194,7 @@ def _unpacked(source: Source) -> Source:
                 data = _bounded(stream, most, source.name, source.limits)
             return replace(source, suffix=_inner_suffix(source.name), data=data)
     if source.data.startswith(b"PK\x03\x04"):
-        return _from_zip(source, most)
+        return _from_zip(source, most, member)
     return source
 
 
@@ -206,24 +214,32 @@ def _said_damaged(name: str, how: str) -> Iterator[None]:
         ) from None
 
 
-def _from_zip(source: Source, most: int) -> Source:
-    """Return the one file of a zip archive; a workbook, itself an archive, is only measured."""
+def _from_zip(source: Source, most: int, wanted: object) -> Source:
+    """Return one file of a zip archive; a workbook, itself an archive, is only measured."""
     with _said_damaged(source.name, "zip"), zipfile.ZipFile(io.BytesIO(source.data)) as archive:
         members = [m for m in archive.infolist() if not m.is_dir() and not _chaff(m.filename)]
         inside = {member.filename for member in members}
         if inside & {"xl/workbook.xml", "xl/workbook.bin", "mimetype"}:
             _measured(archive, members, most, source)
             return source
-        tables = [m for m in members if Path(m.filename).suffix.lower() in TABLES]
+        named = [member for member in members if member.filename == wanted]
+        tables = named or _tables(members, TABLES) or _tables(members, PLAIN)
         members = tables if len(tables) == 1 else members
         if len(members) != 1:
             raise DataError(
-                f"{source.name} is an archive of {len(members)} files: give an archive of one "
-                f"file, or unpack it. It holds {', '.join(sorted(inside)[:5]) or 'nothing'}."
+                f"{source.name} is an archive of {len(members)} files: choose one by its name "
+                "(sheet=...), or unpack it. It holds "
+                f"{', '.join(sorted(inside)[:5]) or 'nothing'}."
             )
         with archive.open(members[0]) as stream:
             data = _bounded(stream, most, source.name, source.limits)
     return replace(source, suffix=Path(members[0].filename).suffix.lower(), data=data)
+
+
+def _tables(members: list[Any], suffixes: tuple[str, ...]) -> list[Any]:
+    """Return the files of an archive whose names say that they hold a table."""
+    paths = [(member, Path(member.filename.lower())) for member in members]
+    return [m for m, path in paths if path.suffix in suffixes and not path.stem.startswith(_PAPERS)]
 
 
 def _chaff(name: str) -> bool:

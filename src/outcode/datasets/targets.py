@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from outcode._checks import Array
 from outcode.datasets.cells import as_nominal, objects, text_of
 from outcode.datasets.table import DataError, Dataset
 
+#: A column that is taken for want of a better one has no more values.
+FEW_VALUES = 20
 #: Names of columns that hold the class in most files that have them.
 NAMES = frozenset(
     ["class", "classes", "target", "label", "labels", "species", "category", "outcome", "diagnosis"]
@@ -23,34 +25,45 @@ NAMES = frozenset(
 def guessed(names: Sequence[str], columns: Sequence[Any]) -> tuple[int, str]:
     """Return the position of the target and why: the one obvious name, else the last column.
 
-    A last column that is empty, or the same in every row, is passed over. The first column is taken
-    if the last holds another value in nearly every row and the first does not.
+    A last column that is empty, or the same in every row, is passed over. If the last holds another
+    value in nearly every row, the first or else the last one with few values is taken.
 
     Examples
     --------
     >>> guessed(["Species", "width"], [])
     (0, ', by its name; give the target if it is another')
     """
-    obvious = [j for j, name in enumerate(names) if name.strip().lower() in NAMES]
-    varying = [j for j, column in enumerate(columns) if _varies(column)]
-    last = varying[-1] if len(varying) > 1 else len(names) - 1
+    obvious = [j for j, name in enumerate(names) if _last_word(name) in NAMES]
+    back = range(len(columns) - 1, -1, -1)
+    varying = list(islice((j for j in back if _n_values(columns[j]) > 1), 2))
+    last = varying[0] if len(varying) == 2 else len(names) - 1
     if len(obvious) == 1 and obvious[0] != last:
         return obvious[0], ", by its name; give the target if it is another"
-    differs = not obvious and columns and _mostly_different(columns[last])
-    if differs and not _mostly_different(columns[0]):
-        return 0, ", the first column, as the last differs from row to row; give it if not"
+    if not obvious and columns and not _may_be_class(columns[last]):
+        found = next((j for j in (0, *back) if _may_be_class(columns[j], FEW_VALUES)), last)
+        if found != last:
+            place = "first" if found == 0 else "last"
+            return found, f", the {place} column of few values; give the target if it is another"
     return last, "" if last == len(names) - 1 else ", the last column that varies"
 
 
-def _varies(column: Any) -> bool:
-    """Say whether a column holds two values or more, missing ones apart."""
-    values = column.slice(0, 10_000).unique().to_pylist()
-    return len({str(value).strip() for value in values if text_of(value) is not None}) > 1
+def _last_word(name: str) -> str:
+    """Return the last part of a name like "place.city"."""
+    return name.rpartition(".")[2].strip().lower()
 
 
-def _mostly_different(column: Any) -> bool:
-    head = column.slice(0, 1000)
-    return len(head) > 20 and 2 * len(head.unique()) > len(head)
+def _n_values(column: Any, rows: int = 10_000) -> int:
+    """Return how many values the first rows of a column have, missing ones apart."""
+    values = column.slice(0, rows).unique().to_pylist()
+    return len({str(value).strip() for value in values if text_of(value) is not None})
+
+
+def _may_be_class(column: Any, most: int | None = None) -> bool:
+    """Say whether the values of a column recur: it is no quantity, identifier or text."""
+    n_rows = min(len(column), 1000)
+    n_values = _n_values(column, 1000)
+    few = n_rows <= 20 or 2 * n_values <= n_rows
+    return few and (most is None or 1 < n_values <= most)
 
 
 def as_labels(column: Array) -> Array:

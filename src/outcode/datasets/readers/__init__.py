@@ -29,7 +29,7 @@ class Options:
     bins : number of classes of equal size into which a numeric target is cut
     encoding, delimiter : of a text file, if those found are wrong
     decimal, thousands : marks in numbers, if those found are wrong
-    sheet : of a workbook, by name or by position from 0
+    sheet : of a workbook, by name or by position from 0; a file of an archive, by name
     """
 
     drop: tuple[str, ...] = ()
@@ -127,6 +127,8 @@ FOREIGN = {
     ),
     b"<!doctype html": ("a web page", "fetch the file itself, often behind a link called raw"),
     b"<html": ("a web page", "fetch the file itself, often behind a link called raw"),
+    b"insert into": ("SQL", "save the table as CSV"),
+    b"create table": ("SQL", "save the table as CSV"),
     b"<?xml": ("XML", "save it as CSV"),
     b"%pdf": ("a PDF", "save the table as CSV"),
     b"sqlite format 3": ("an SQLite database", "save the table as CSV"),

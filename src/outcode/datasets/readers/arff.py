@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
 from outcode.datasets.encodings import as_utf8
+from outcode.datasets.layout import distinct_names
 from outcode.datasets.readers import Found, Options, reader
 from outcode.datasets.sources import Source
-from outcode.datasets.table import DataError, distinct, unknown
+from outcode.datasets.table import DataError, unknown
 
 #: Lines that KEEL's files have besides, which name columns declared before.
 KEEL = ("@input", "@inputs", "@output", "@outputs")
@@ -30,6 +31,8 @@ _ATTRIBUTE = re.compile(
 )
 _NUMBER = re.compile(r"[+-]?((\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|inf(inity)?|nan)", re.I | re.A)
 _ESCAPE = re.compile(r"\\(.)", re.S)
+_WEIGHT = re.compile(r",\s*\{[\d.eE+-]+\}$")
+_BLANKS = re.compile(rf"\s+(?=(?:[^'\"]|{_QUOTED})*$)")
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -111,8 +114,8 @@ def _header(lines: Iterator[tuple[int, str]], file: Source) -> list[Attribute]:
         raise DataError(f"{file.name} has no @data line: the file is cut off, or is not ARFF.")
     if len(found) < 2:
         raise DataError(f"{file.name} declares {len(found)} attributes: a table needs two or more.")
-    distinct(tuple(attribute.name for attribute in found), file.name)
-    return found
+    names = distinct_names([attribute.name for attribute in found], [])
+    return [replace(one, name=name) for one, name in zip(found, names, strict=True)]
 
 
 def _attribute(line: str, where: str) -> Attribute:
@@ -196,13 +199,18 @@ class _Rows:
         where = f"{self.name}, line {number}"
         if line.startswith("{"):
             return self._sparse(line, where)
-        cells = split(line, where)
+        cells = split(self._plain(line), where)
         if len(cells) != len(self.attributes):
             raise DataError(
                 f"{where}: found {len(cells)} cells, expected {len(self.attributes)}, one for each "
                 "attribute. Put quotes around a cell that holds a comma; a missing cell is '?'."
             )
         return [_cell(a, cell, where) for a, cell in zip(self.attributes, cells, strict=True)]
+
+    def _plain(self, line: str) -> str:
+        """Return a row without its weight, and with commas if blanks separate its cells."""
+        line = _WEIGHT.sub("", line)
+        return line if "," in line or len(self.attributes) < 2 else _BLANKS.sub(",", line)
 
     def _sparse(self, line: str, where: str) -> list[Any]:
         row = [attribute.zero for attribute in self.attributes]

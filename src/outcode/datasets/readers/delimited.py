@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -15,15 +12,24 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from outcode.datasets.cells import MISSING, SAID, is_missing, is_number
+from outcode.datasets.cells import MISSING, SAID
+from outcode.datasets.columns import count
 from outcode.datasets.encodings import as_utf8
+from outcode.datasets.layout import (
+    DELIMITERS,
+    WIDE,
+    Layout,
+    lay_out,
+    quote_of,
+    rows_of,
+    sniff,
+    tabbed,
+    trimmed,
+)
 from outcode.datasets.readers import Found, Options, reader
 from outcode.datasets.sources import BLOCK, Source
 from outcode.datasets.table import DataError, Finding
 
-DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", " ": "blanks"}
-WIDE = "  "  # cells two blanks or more apart, which may hold single blanks
-ROLES = frozenset(["class", "meta", "ignore", "i", "weight"])  # in the third row of Orange's files
 LONGEST_ROW = 32 * 2**20
 #: Bytes parsed at a time, if no row is longer.
 PARSED = 2**22
@@ -49,25 +55,28 @@ def planned(source: Source, options: Options) -> Plan:
     """Return how a text in UTF-8 is laid out, from its first rows."""
     _refuse_endless(source)
     sample = _sample(source)
-    delimiter = _one_character(options.delimiter) or sniff(sample)
+    quote = quote_of(sample)
+    delimiter = _one_character(options.delimiter) or sniff(sample, quote)
     wide = delimiter == WIDE
     if wide:
-        sample, delimiter = _sample(replace(source, data=_tabbed(source.data))), "\t"
-    layout = lay_out(_rows(sample, delimiter), _said(delimiter))
+        sample, delimiter = _sample(replace(source, data=tabbed(source.data))), "\t"
+    layout = lay_out(rows_of(sample, delimiter, quote), _said(delimiter))
     if not layout.names:
         raise DataError(f"{source.name} is empty: give a file with a header and rows.")
-    return Plan(layout, delimiter, any(f'{delimiter} "' in line for line in sample), wide)
+    blanks = any(f"{delimiter} {quote}" in line for line in sample)
+    return Plan(layout, delimiter, quote, blanks, wide)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a file is laid out: names of the columns, delimiter, whether quotes follow blanks.
+    """How a file is laid out: columns, delimiter, quotes, and whether these follow blanks.
 
     In a ``wide`` file several blanks are the delimiter; they are read as a tab.
     """
 
     layout: Layout
     delimiter: str
+    quote: str = '"'
     blanks: bool = False
     wide: bool = False
 
@@ -88,7 +97,7 @@ class Plan:
         body = self._cleaned(body)
         columns, findings = _plain(body, self, numbers), ()
         if columns is None:
-            columns, findings = _parse(body, self.layout, self.delimiter, name)
+            columns, findings = _parse(body, self, name)
         return Found(
             self.layout.names, columns, findings=findings, missing=SAID, comma=self.delimiter == ";"
         )
@@ -96,12 +105,12 @@ class Plan:
     def _cleaned(self, body: memoryview) -> memoryview:
         """Return the text as pyarrow takes it."""
         if self.wide:
-            return memoryview(_tabbed(body))
+            return memoryview(tabbed(body))
         if self.delimiter == " ":
-            return memoryview(re.sub(rb"[ \t]+", b" ", _trimmed(body)))
+            return memoryview(re.sub(rb"[ \t]+", b" ", trimmed(body)))
         if self.blanks:
-            mark = self.delimiter.encode()
-            return memoryview(re.sub(re.escape(mark) + rb' +"', mark + b'"', body))
+            mark, quote = self.delimiter.encode(), self.quote.encode()
+            return memoryview(re.sub(re.escape(mark) + b" +" + quote, mark + quote, body))
         return body
 
 
@@ -134,211 +143,6 @@ def _sample(source: Source) -> list[str]:
     return lines[:-1] if len(lines) > 1 and len(source.data) > SAMPLE_BYTES else lines
 
 
-@dataclass
-class Row:
-    """The cells of a row, and the line of the file after it."""
-
-    cells: list[str]
-    line: int
-
-
-def _rows(lines: Sequence[str], delimiter: str) -> list[Row]:
-    """Return the rows of the sample that are not blank; it may end inside a quoted cell."""
-    fed = (" ".join(line.split()) for line in lines) if delimiter == " " else lines
-    parsed = csv.reader(fed, delimiter=delimiter, skipinitialspace=True)
-    rows: list[Row] = []
-    with suppress(csv.Error):  # a cell may be longer than the csv module allows
-        rows.extend(Row(row, parsed.line_num) for row in parsed if any(map(str.strip, row)))
-    return rows or [Row(line.split(delimiter), i + 1) for i, line in enumerate(lines)]
-
-
-def sniff(lines: Sequence[str]) -> str:
-    r"""Return the delimiter that splits most lines alike, a comma if none does.
-
-    Where several do, the one a text is least likely to hold: tab, semicolon, bar, comma.
-
-    Examples
-    --------
-    >>> sniff(["x;y\n", "1,5;2,25\n"])
-    ';'
-    """
-    best = max("\t;|,", key=lambda delimiter: _agreement(lines, delimiter))
-    none = _agreement(lines, best) == (0.0, 0)
-    if none or (best == "\t" and 2 * sum("  " in line for line in lines) > len(lines)):
-        blanks = [way for way in (" ", WIDE) if _aligned(lines, way)]
-        best = blanks[0] if blanks else "," if none else best
-    return best
-
-
-def _agreement(lines: Sequence[str], delimiter: str) -> tuple[float, int]:
-    """Return the share of rows of the usual width, and that width; (0, 0) if it is one cell."""
-    widths = Counter(len(row.cells) for row in _rows(lines, delimiter))
-    if not widths:
-        return 0.0, 0
-    width, count = widths.most_common(1)[0]
-    share = round(count / widths.total(), 1)
-    return (0.0, 0) if width == 1 else (share, 0 if share == 1.0 else width)
-
-
-def _aligned(lines: Sequence[str], way: str) -> bool:
-    """Say whether blanks split all rows alike, into numbers too; a header may lack one cell."""
-    if way == WIDE:
-        lines, way = _tabbed("".join(lines).encode()).decode().splitlines(), "\t"
-    rows = [row.cells for row in _rows(lines, way)]
-    widths = {len(row) for row in rows[1:]}
-    if len(widths) != 1 or widths == {1} or len(rows[0]) not in (width := max(widths), width - 1):
-        return False
-    return any(map(is_number, rows[-1]))
-
-
-def _tabbed(data: Any) -> bytes:
-    """Return the text with tabs for two blanks or more, none of them at the ends of lines."""
-    return re.sub(rb"[ \t]{2,}", b"\t", _trimmed(data))
-
-
-def _trimmed(data: Any) -> bytes:
-    return re.sub(rb"(?m)^[ \t]+|[ \t]+(?=[\r\n]|$)", b"", data)
-
-
-# --- names, and rows that are none ---
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The names of the columns, and how many lines come before the first row of data."""
-
-    names: tuple[str, ...] = ()
-    skipped: int = 0
-    about: tuple[str, ...] = ()
-    header: bool = False
-
-
-def lay_out(rows: list[Row], *about: str) -> Layout:
-    """Find the names of the columns among the first rows: titles, header, units."""
-    if not rows:
-        return Layout()
-    said = list(about)
-    width = Counter(len(row.cells) for row in rows).most_common(1)[0][0]
-    start = next(i for i, row in enumerate(rows) if len(row.cells) >= min(width, max(2, width - 1)))
-    if start:
-        said.append(f"The first {start} lines are a title, not rows.")
-    first, body = rows[start].cells, [r.cells for r in rows[start + 1 :] if len(r.cells) == width]
-    header = len(first) != width or has_header([first, *body])
-    skipped = rows[start].line if header else rows[start - 1].line if start else 0
-    if header:
-        names = _fitted(_without_marks(first), width, body, said)
-        for row in _second_headers(rows[start + 1 :], body):
-            skipped = row.line
-            said.append(f"Line {row.line} is a second header, not data: {', '.join(row.cells)}.")
-        if any(map(is_number, names)):
-            said.append("The first row is taken as names, though some of them are numbers.")
-    else:
-        names = [""] * width
-        said.append(
-            f"The first row looks like data, not names: the columns are named c1 to c{width}."
-        )
-    return Layout(_distinct(names, said), skipped, tuple(said), header)
-
-
-def _without_marks(cells: list[str]) -> list[str]:
-    """Return the names without blanks and the mark of a commented header."""
-    return [cells[0].lstrip("#% ").strip(), *(cell.strip() for cell in cells[1:])]
-
-
-def _fitted(names: list[str], width: int, body: list[list[str]], said: list[str]) -> list[str]:
-    """Return as many names as the rows have cells."""
-    if len(names) == width:
-        return names
-    if len(names) < width:
-        if all(not cell.strip() for row in body for cell in row[len(names) :]):
-            return names + [""] * (width - len(names))  # the rows end in delimiters
-        said.append("The header has fewer cells than the rows: the first column has no name.")
-        return [""] * (width - len(names)) + names
-    if any(names[width:]):
-        said.append(f"The header has more cells than the rows: {names[width:]} name no column.")
-    return names[:width]
-
-
-def _second_headers(rows: list[Row], body: list[list[str]]) -> Iterator[Row]:
-    """Yield the rows below the header that hold words where all later rows hold numbers.
-
-    And both rows of Orange's header: types, and which column is the class.
-    """
-    roles = {cell.strip() for cell in rows[1].cells} - {""} if len(rows) > 1 else set()
-    if roles and roles <= ROLES and len(rows[1].cells) > 1:
-        yield from rows[:2]
-        return
-    for depth in range(2):
-        below = body[depth + 1 :]
-        if len(below) < 3 or rows[depth].cells is not body[depth]:
-            return
-        pairs = zip(body[depth], zip(*below, strict=True), strict=True)
-        words = [_is_word(cell) for cell, cells in pairs if _all_numbers(cells)]
-        if not words or not all(words):
-            return
-        yield rows[depth]
-
-
-def _is_word(cell: str) -> bool:
-    return not is_number(cell) and not is_missing(cell)
-
-
-def _distinct(names: list[str], said: list[str]) -> tuple[str, ...]:
-    """Return a name for every column, each another: a second "x" is "x (2)"."""
-    seen: Counter[str] = Counter()
-    found: list[str] = []
-    for j, name in enumerate(names):
-        own = name or f"c{j + 1}"
-        seen[own] += 1
-        found.append(own if seen[own] == 1 else f"{own} ({seen[own]})")
-    twice = [name for name, count in seen.items() if count > 1]
-    if twice:
-        said.append(
-            f"The name {twice[0]!r} stands {seen[twice[0]]} times: the others are numbered."
-        )
-    return tuple(found) if len(set(found)) == len(found) else tuple(_distinct(found, []))
-
-
-def has_header(rows: list[list[str]]) -> bool:
-    """Say whether the first row holds names: not numbers above numbers, nor values seen below.
-
-    Numbers above numbers are names if they count (0, 1, 2, ...) or if the texts beside
-    them are not among those that recur below.
-
-    Examples
-    --------
-    >>> has_header([["x", "class"], ["1", "a"]]), has_header([["2", "a"], ["1", "a"]])
-    (True, False)
-    """
-    first, body = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    if not body:
-        return not any(map(is_number, first))
-    if _counting(first):
-        return True
-    pairs = list(zip(first, zip(*body, strict=True), strict=True))
-    numeric = [cell for cell, below in pairs if _all_numbers(below[1:] or below)]
-    texts = [(cell, below) for cell, below in pairs if not _all_numbers(below[1:] or below)]
-    if not numeric:
-        return not all(cell in below for cell, below in texts)
-    if any(map(_is_word, numeric)):
-        return True
-    recurring = [(cell, below) for cell, below in texts if 2 * len(set(below)) <= len(below)]
-    return bool(recurring) and not any(cell in below for cell, below in recurring)
-
-
-def _counting(cells: list[str]) -> bool:
-    """Say whether the cells are 0, 1, 2, ... or 1, 2, ... and perhaps a word: names after all."""
-    digits = [cell for cell in cells if cell.isdecimal()]
-    start = digits[:1] in (["0"], ["1"]) and int(digits[0])
-    counted = [str(j + start) for j in range(len(digits))]
-    return len(digits) >= max(3, len(cells) - 1) and cells[: len(digits)] == counted
-
-
-def _all_numbers(cells: Sequence[str]) -> bool:
-    present = [cell for cell in cells if not is_missing(cell)]
-    return bool(present) and all(map(is_number, present))
-
-
 # --- the rows, by pyarrow ---
 
 
@@ -353,7 +157,9 @@ def _plain(body: memoryview, plan: Plan, numbers: Collection[str]) -> Any:
         return arrow_csv.read_csv(
             pa.BufferReader(body),
             arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=PARSED),
-            arrow_csv.ParseOptions(delimiter=plan.delimiter, newlines_in_values=True),
+            arrow_csv.ParseOptions(
+                delimiter=plan.delimiter, quote_char=plan.quote, newlines_in_values=True
+            ),
             arrow_csv.ConvertOptions(
                 column_types={k: pa.float64() if n in numbers else pa.string() for k, n in pairs},
                 null_values=sorted(MISSING),
@@ -363,19 +169,19 @@ def _plain(body: memoryview, plan: Plan, numbers: Collection[str]) -> Any:
         return None
 
 
-def _parse(body: memoryview, layout: Layout, delimiter: str, name: str) -> Any:
+def _parse(body: memoryview, plan: Plan, name: str) -> Any:
     """Return the columns as text and what was set aside.
 
     Where a quote is not closed and cells cannot hold the delimiter, quotes are characters.
     """
     if not bytes(body[:BLOCK]).strip():
         raise DataError(f"{name} has a header and no rows of data.")
-    parsed = _Pass(layout, delimiter, name)
-    found, fault = parsed.run(body, '"')
+    parsed = _Pass(plan.layout, plan.delimiter, name)
+    found, fault = parsed.run(body, plan.quote)
     if fault:
-        parsed = _Pass(layout, delimiter, name)
-        found, again = parsed.run(body, False)
-        if again or parsed.ragged or delimiter == ",":
+        parsed = _Pass(plan.layout, plan.delimiter, name)
+        found, again = parsed.run(body, "")
+        if again or parsed.ragged or plan.delimiter == ",":
             raise DataError(fault)
     if not found.num_rows:
         raise DataError(f"{name} has a header and no rows of data.")
@@ -389,7 +195,7 @@ class _Pass:
         self.layout, self.delimiter, self.name = layout, delimiter, name
         self.ragged: list[Any] = []
 
-    def run(self, body: memoryview, quote: str | bool) -> tuple[Any, str]:
+    def run(self, body: memoryview, quote: str) -> tuple[Any, str]:
         """Return the table of texts, and the fault if quotes make no sense."""
         try:
             found = self._read(body, quote, PARSED)
@@ -401,15 +207,15 @@ class _Pass:
                 found = self._read(body, quote, LONGEST_ROW)
             except pa.ArrowInvalid as longer:
                 return None, self._malformed(str(longer).splitlines()[0], 0)
-        return found, self._open_quote(found, body) if quote else ""
+        return found, self._open_quote(found, body, quote) if quote else ""
 
-    def _read(self, body: memoryview, quote: str | bool, size: int) -> Any:
+    def _read(self, body: memoryview, quote: str, size: int) -> Any:
         keys = [str(j) for j in range(len(self.layout.names))]
         return arrow_csv.read_csv(
             pa.BufferReader(body),
             arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=size),
             arrow_csv.ParseOptions(
-                delimiter=self.delimiter, quote_char=quote, newlines_in_values=True,
+                delimiter=self.delimiter, quote_char=quote or False, newlines_in_values=True,
                 invalid_row_handler=self._set_aside,
             ),
             arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string())),
@@ -421,12 +227,12 @@ class _Pass:
         self.ragged.append(row)
         return "skip"
 
-    def _open_quote(self, found: Any, body: memoryview) -> str:
+    def _open_quote(self, found: Any, body: memoryview, quote: str) -> str:
         """Return the fault if a quote has taken in lines that are rows of their own."""
         for row in self.ragged[:10]:
             if row.text.count("\n") > 5:
                 return self._malformed("a quote is not closed", row.number)
-        if found.num_rows and bytes(body[-LONGEST_ROW:]).count(b'"') % 2:
+        if found.num_rows and bytes(body[-LONGEST_ROW:]).count(quote.encode()) % 2:
             last = [str(column[-1]).strip() for column in found.columns]
             if any("\n" in cell or "\r" in cell for cell in last):
                 return self._malformed("a quote is not closed", found.num_rows)
@@ -444,15 +250,16 @@ class _Pass:
         if not self.ragged:
             return ()
         first, many = self.ragged[0], len(self.ragged)
-        width = len(self.layout.names)
-        what = "the header has" if self.layout.header else "the first row has"
+        what = "the header" if self.layout.header else "the first row"
+        width = f"{what} has {len(self.layout.names)}"
         where = f"row {first.number} (line {self.layout.skipped + first.number})"
-        cells = f"found {first.actual_columns} cells, expected {width} as {what}"
+        n = first.actual_columns
+        cells = f"{n} cell" if n == 1 else f"{n} cells"
         if many > max(1, RAGGED * n_rows):
             kind = DELIMITERS.get(self.delimiter, "delimiter")
             raise DataError(
-                f"{self.name}, {where}: {cells}, and {many - 1} more such rows. A {kind} inside a "
-                "cell needs quotes around the cell; a missing cell is left empty."
+                f"{self.name}, {where} has {cells}, but {width}, and {many - 1} more such rows. A "
+                f"{kind} inside a cell needs quotes around the cell; a missing cell is left empty."
             )
-        rows = "1 row is" if many == 1 else f"{many} rows are"
-        return (Finding("OD015", f"{rows} set aside, first {where}: {cells}."),)
+        message = f"{count(many, 'row')} ignored: {where} has {cells}, but {width}."
+        return (Finding("OD015", message),)

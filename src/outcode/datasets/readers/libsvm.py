@@ -1,4 +1,4 @@
-"""LIBSVM files: ``label index:value index:value ...``, indices from 1, what is not written is 0."""
+"""LIBSVM files: ``label index:value index:value ...``, what is not written is 0."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def libsvm(source: Source, options: Options) -> Found:
     parts = (np.frombuffer(values), columns.ravel(), np.frombuffer(ends, np.int64))
     block = sp.csr_matrix(parts, shape=(len(labels), len(present)))
     said = (f"The query numbers (qid) of {queries} rows are not used.",) if queries else ()
-    names = tuple(f"f{j + 1}" for j in present.tolist())
+    names = tuple(f"f{j}" for j in present.tolist())
     return Found(names, [], about=(*about, *said), sparse=block, labels=objects(labels))
 
 
@@ -65,7 +65,7 @@ def _parse(entries: list[str], indices: array[int], values: array[float], where:
     for entry in entries:
         index, colon, value = entry.partition(":")
         try:
-            place, number = int(index) - 1, float(value)
+            place, number = int(index), float(value)
         except ValueError:
             place, number, colon = 0, 0.0, ""
         if not colon or "_" in entry or not isfinite(number):
@@ -74,11 +74,11 @@ def _parse(entries: list[str], indices: array[int], values: array[float], where:
             )
         if not 0 <= place < 2**53:
             raise DataError(
-                f"{where}: index {index[:20]}, but indices start at 1 and stay below 2^53."
+                f"{where}: index {index[:20]}, but indices start at 0 or 1 and stay below 2^53."
             )
         if place <= last:
             raise DataError(
-                f"{where}: index {place + 1} follows {last + 1}: they must increase along a line."
+                f"{where}: index {place} follows {last}: they must increase along a line."
             )
         last = place
         indices.append(place)

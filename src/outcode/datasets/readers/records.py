@@ -66,20 +66,29 @@ def _inside(whole: dict[str, Any]) -> Iterator[Any]:
     """Yield the records of an object: of its longest list, of its columns, or itself.
 
     Columns are lists, or objects with a cell for each row, or as pandas splits a frame: names under
-    "columns" and rows under "data".
+    "columns" and rows under "data". Lists of like records are joined; "list" is their name.
     """
     lists = {name: value for name, value in whole.items() if isinstance(value, list) and value}
-    of_records = [value for value in lists.values() if isinstance(value[0], dict)]
+    of_records = {name: value for name, value in lists.items() if isinstance(value[0], dict)}
+    inner = [value for value in whole.values() if isinstance(value, dict)]
     if {"columns", "data"} <= set(lists):
         yield from _named(lists["columns"], lists["data"])
+    elif len(of_records) == len(whole) > 1 and len({*map(_keys, of_records.values())}) == 1:
+        yield from ({**one, "list": name} for name in of_records for one in of_records[name])
     elif of_records:
-        yield from max(of_records, key=len)
+        yield from max(of_records.values(), key=len)
     elif len(lists) == len(whole) > 0 and len({len(value) for value in lists.values()}) == 1:
         yield from _named(list(lists), zip(*lists.values(), strict=True))
-    elif len(whole) > 1 and all(isinstance(value, dict) for value in whole.values()):
+    elif len(whole) > 1 and len(inner) == len(whole):
         yield from _crossed(whole)
+    elif len(inner) == 1 and any(isinstance(value, list | dict) for value in inner[0].values()):
+        yield from _inside(inner[0])
     else:
         yield whole
+
+
+def _keys(records: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(records[0])
 
 
 def _named(names: list[str], rows: Iterable[Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -97,17 +106,25 @@ def _crossed(whole: dict[str, dict[str, Any]]) -> Iterator[Any]:
 
 def _collected(found: Iterator[Any], source: Source) -> ValueColumns:
     columns = ValueColumns(source)
+    names: list[str] = []
     for number, record in enumerate(found, 1):
         if isinstance(record, dict):
             columns.add(dict(_flat(record, "", 0)))
+        elif isinstance(record, list) and number == 1 and _are_names(record):
+            names = record
         elif isinstance(record, list):
-            columns.add({f"c{j + 1}": _plain(value) for j, value in enumerate(record)})
+            names = names or [f"c{j + 1}" for j in range(len(record))]
+            columns.add({name: _plain(value) for name, value in zip(names, record, strict=False)})
         else:
             raise DataError(
                 f"{source.name}, record {number}: expected an object or a list of cells, found "
                 f"{str(record)[:40]!r}."
             )
     return columns
+
+
+def _are_names(record: list[Any]) -> bool:
+    return len({cell for cell in record if isinstance(cell, str) and cell}) == len(record) > 0
 
 
 def _flat(record: dict[str, Any], before: str, depth: int) -> Iterator[tuple[str, Any]]:
