@@ -215,7 +215,7 @@ def test_what_was_inferred_is_said(tmp_path):
 def test_long_columns_of_few_values_are_described():
     x = np.arange(1_200_000.0) % 2
     said = " ".join(about(Table(("x",), ("numeric",), (x,)), x.astype(int)))
-    assert said.startswith("1200000 rows in 2 classes: 0 600000, 1 600000. 1 column: 1 numeric")
+    assert said.startswith("1,200,000 rows in 2 classes: 0 600000, 1 600000. 1 column: 1 numeric")
     assert "few different" not in said
 
 

@@ -524,3 +524,19 @@ def test_durations_and_times_of_a_parquet_file_are_hours(tmp_path):
     data = datasets.read(tmp_path / "d.parquet", "class")
     np.testing.assert_allclose(cells(data, "took"), hours)
     np.testing.assert_allclose(cells(data, "at"), hours + 0.5)
+
+
+# --- new rows
+
+
+def test_a_number_with_the_other_mark_is_named(tmp_path):
+    encoder = TableEncoder().fit(datasets.read(column_file(tmp_path, lambda i: f"{i}.25")).table)
+    new = datasets.read_unlabelled(write(tmp_path, "new.csv", 'x\n5.1\n"6,3"\n'))
+    with pytest.raises(DataError, match=r"row 2, column 'x': '6,3' is not a number"):
+        encoder.transform(new)
+
+
+def test_a_missing_column_is_likened_to_those_that_are_not_used():
+    table = datasets.as_table(pd.DataFrame({"Plant": [1.0], "planted": [2.0], "size": [3.0]}))
+    with pytest.raises(DataError, match=r"Did you mean 'Plant' for 'plant'\?"):
+        table.select(["plant", "planted"])

@@ -31,7 +31,7 @@ def about(table: Table, y: Array) -> Iterator[str]:
     counts = Counter(y.tolist())
     shown = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     classes = listed([f"{name} {count}" for name, count in shown], 10)
-    yield f"{table.n_rows} rows in {len(counts)} classes: {classes}."
+    yield f"{table.n_rows:,} rows in {len(counts)} classes: {classes}."
     columns = "1 column" if len(table.names) == 1 else f"{len(table.names)} columns"
     yield f"{columns}: {', '.join(_kinds(table))}."
     if table.sparse is not None:

@@ -28,7 +28,10 @@ def as_numbers(
         values = _without_words(cells, name, source, marks)
     if values is not None:
         return values
-    row = next(i for i, c in enumerate(cells) if not is_missing(c) and _marked([c], marks) is None)
+    known = [i for i, cell in enumerate(cells) if not is_missing(cell)]
+    odd = (i for i in known if _marked([cells[i]], marks) is None)
+    other = (i for i in known if not _written(cells[i], marks))
+    row = next(odd, next(other, known[0]))
     raise _misfit(name, source, row, cells[row], "a number", "numeric")
 
 
@@ -120,6 +123,15 @@ def _marked(cells: list[Any], style: str) -> Array | None:
         if values is not None:
             return values
     return None
+
+
+def _written(cell: str, style: str) -> bool:
+    """Say whether a number is written with these marks, not with others."""
+    import pyarrow as pa
+
+    from outcode.datasets import marks
+
+    return marks.numbers(pa.array([cell]), style[:1] or ".")[0] is not None
 
 
 def _no_number(cell: str | None) -> bool:

@@ -128,7 +128,7 @@ class Table:
         at = {name: j for j, name in enumerate(self.names)}
         wanted = tuple(names)
         if lacking := [name for name in wanted if name not in at]:
-            raise self._lacks(lacking)
+            raise self._lacks(lacking, set(wanted))
         order = [at[name] for name in wanted]
         kinds = tuple(self.kinds[j] for j in order)
         if self.sparse is not None:
@@ -141,11 +141,15 @@ class Table:
         out = set(names)
         return self.select(name for name in self.names if name not in out) if out else self
 
-    def _lacks(self, names: list[str]) -> DataError:
+    def _lacks(self, names: list[str], wanted: set[str]) -> DataError:
         """Return the error that names the missing columns, and those they may be here."""
-        known = [name for name in self.names if len(self.names) <= 1000 or name]
-        pairs = [(name, difflib.get_close_matches(name, known, n=1)) for name in names[:5]]
-        near = ", ".join(f"{found[0]!r} for {name!r}" for name, found in pairs if found)
+        known = self.names
+        others = {name.strip().lower(): name for name in known if name not in wanted}
+        pairs = [
+            (name, difflib.get_close_matches(name.strip().lower(), others, n=1))
+            for name in names[:5]
+        ]
+        near = ", ".join(f"{others[found[0]]!r} for {name!r}" for name, found in pairs if found)
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         count = "Column" if len(names) == 1 else f"{len(names)} columns:"
         verb = "is" if len(names) == 1 else "are"

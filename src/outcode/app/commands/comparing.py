@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +61,7 @@ def compare(command: str, began: float, sources: Sequence[str], **choices: Any) 
 
     def described(final: study.Study) -> dict[str, Any]:
         told = study.left_out(whole, final, rows)
-        in_full = {"left_out": told, "in_full": f"{command} --time 0"} if told else {}
+        in_full = {"left_out": told, "in_full": _without_limit(command)} if told else {}
         priced = {} if cost is None else {"cost": cost}
         return _with_variants(final.meta(command)) | in_full | priced
 
@@ -72,6 +73,15 @@ def compare(command: str, began: float, sources: Sequence[str], **choices: Any) 
     if len(large) == len(sources) == 1:
         say(f"Train on all rows: {_fit_large(sources[0], plan, choices)}")
     return outcome.exit_code
+
+
+def _without_limit(command: str) -> str:
+    """Return the command that takes its time.
+
+    >>> _without_limit("outcode compare a.csv --time 40 --seed 1")
+    'outcode compare a.csv --seed 1 --time 0'
+    """
+    return re.sub(r" --time[ =]\S+", "", command) + " --time 0"
 
 
 def _read(

@@ -71,5 +71,6 @@ def _cross_validated(data: datasets.Dataset, method: study.Method, choices: dict
                 study.run(plan, fresh, n_jobs=jobs, on_start=_say_fold)
                 known = fresh.records()
     (standing,) = results.leaderboard(known, [method.name])
-    told = f"{standing.finished} of {count(choices['folds'], 'fold')}, none of them trained on"
-    return f"Cross-validated error: {percent(standing.values['error'])} ({told})"
+    told = f"{standing.finished} of {count(choices['folds'], 'fold')}"
+    error = percent(standing.values["error"])
+    return f"Cross-validated error: {error} ({told}, each predicted by a model of the others)"

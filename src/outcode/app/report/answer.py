@@ -231,7 +231,7 @@ def _probabilities(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
         return
     own = next((entry for entry in judged if entry["method"] == best), None)
     told = f"{best}: {own['sentence']}" if own else f"{best} gives no probabilities."
-    advice = "" if own and own["verdict"] == "good" else _instead(found, judged)
+    advice = _instead(found, judged, own["verdict"] if own else "")
     yield _point("Probabilities", told + advice, TONES[own["verdict"]] if own else "open")
     told, first = _worth(judged), judged[0]
     if first["log_loss"] is not None:
@@ -250,10 +250,11 @@ def _worth(judged: list[dict[str, Any]]) -> str:
     return ", ".join(told) or "none can be trusted as they are"
 
 
-def _instead(found: dict[str, Any], judged: list[dict[str, Any]]) -> str:
-    """Return which method level with the best has better probabilities, in words."""
+def _instead(found: dict[str, Any], judged: list[dict[str, Any]], own: str) -> str:
+    """Return which method level with the best has better probabilities than its, in words."""
     level = [pair["method"] for pair in found.get("against_best", []) if not pair["significant"]]
-    for verdict in ("good", "fair"):
+    better = {"good": (), "fair": ("good",)}.get(own, ("good", "fair"))
+    for verdict in better:
         for entry in judged:
             if entry["verdict"] == verdict and entry["method"] in level:
                 worth = VERDICTS[verdict]

@@ -243,7 +243,7 @@ def left_out(whole: Study, final: Study, rows: dict[str, int]) -> list[str]:
         told.append(f"{count(done, 'fold')} of {asked} {'was' if done == 1 else 'were'} run")
     gone = [m.name for m in whole.methods if m.name not in {k.name for k in final.methods}]
     if gone:
-        told.append(f"{listing(gone, 12)} took too long")
+        told.append(f"{listing(gone, 12)} {'was' if len(gone) == 1 else 'were'} left out")
     return told
 
 
