@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from outcode import codes
-from outcode.selection.closed_form import loo_margins
+from outcode.selection.closed_form import SAFE, loo_margins
+from outcode.solvers.triangular import inverted
 
 
 def rows(n=24, n_classes=3, seed=0):
@@ -85,3 +86,32 @@ def test_a_class_of_one_row():
     targets = codes.code_matrix("ovo", 3)[labels]
     margins = loo_margins(gram, targets, np.array([0.1, 1.0]), np.ones(len(labels)))
     assert np.isfinite(margins).all()
+
+
+def exact(gram, targets, ridges):
+    """All columns on all rows, in float64 by the inverse."""
+    margins = []
+    for ridge in ridges:
+        inverse = np.linalg.inv(gram + 1.0 + ridge * np.eye(len(gram)))
+        margins.append(targets - (inverse @ targets) / inverse.diagonal()[:, None])
+    return np.array(margins)
+
+
+def test_float32_serves_where_the_ridge_value_allows():
+    gram, labels = rows(n=300)
+    targets = codes.code_matrix("ova", 3)[labels]
+    for ridges, most in ((np.array([1e-2, 1.0]), 1.0 / SAFE), (np.array([1e-4, 2e-4]), 1e-8)):
+        found = loo_margins(gram, targets, ridges, np.ones(300))
+        off = np.abs(found - exact(gram, targets, ridges)).max()
+        assert off < most
+        assert (off > 1e-8) == (ridges[0] == 1e-2)  # the larger ones are in float32
+
+
+@pytest.mark.parametrize("n", [1, 50, 131, 300])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_triangles_are_inverted_by_halves(n, kind):
+    rng = np.random.default_rng(0)
+    lower = np.asfortranarray(np.tril(rng.normal(size=(n, n))) / n + np.eye(n), dtype=kind)
+    wanted = np.linalg.inv(lower.astype(np.float64))
+    np.testing.assert_allclose(inverted(lower), wanted, atol=50 * np.finfo(kind).eps)
+    assert not np.triu(lower, 1).any()

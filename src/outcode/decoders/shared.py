@@ -74,13 +74,16 @@ def shared_slope(margins: Array, signs: Array, weight: Array, stop: float = STOP
     signs : (n_samples, n_dichotomies) code[labels]
     weight : (n_samples,)
     """
-    rows, columns = np.nonzero(signs)
-    z = margins[:, rows, columns] * signs[rows, columns]
-    w, rest = weight[rows] / weight.sum(), 1.0 / (weight.sum() + 2.0)
+    used = np.flatnonzero(signs)
+    z = margins.reshape(len(margins), signs.size).take(used, axis=1) * signs.ravel()[used]
+    w = (weight / weight.sum())[used // signs.shape[1]]
+    zw, rest = z * w, 1.0 / (weight.sum() + 2.0)
+    zzw = z * zw
 
     def slopes(A: Array) -> tuple[Array, Array]:
-        p = 1.0 / (1.0 + np.exp(np.clip(A[:, None] * z, -LARGEST, LARGEST)))  # P(-1) of each cell
-        return (z * (rest - p)) @ w, (z * z * p * (1.0 - p)) @ w
+        p = 1.0 / (1.0 + np.exp(np.minimum(A[:, None] * z, LARGEST)))  # P(-1) of each cell
+        first = rest * zw.sum(axis=1) - np.einsum("ki,ki->k", zw, p)
+        return first, np.einsum("ki,ki->k", zzw, p - p * p)
 
     return _root(slopes, np.full(len(margins), 3.0), stop)
 
@@ -109,20 +112,21 @@ def temperatures(
     """
     n, n_classes = scores.shape[1:]
     w, rest = weight / weight.sum(), 1.0 / (weight.sum() + 2.0)
-    Z = scores - scores.max(axis=2, keepdims=True)
-    own = Z[:, np.arange(n), labels]
-    aim = (1.0 - rest) * own + rest * (Z.sum(axis=2) - own) / max(n_classes - 1, 1)
+    Z = np.ascontiguousarray(scores.swapaxes(1, 2))  # sums over classes add whole rows
+    Z -= Z.max(axis=1, keepdims=True)
+    own = Z[:, labels, np.arange(n)]
+    aim = (1.0 - rest) * own + rest * (Z.sum(axis=1) - own) / max(n_classes - 1, 1)
 
     def slopes(b: Array) -> tuple[Array, Array]:
         p = np.exp(b[:, None, None] * Z)
-        total = p.sum(axis=2)
+        total = p.sum(axis=1)
         p *= Z
-        mean = p.sum(axis=2) / total
+        mean = p.sum(axis=1) / total
         p *= Z
-        return (mean - aim) @ w, (p.sum(axis=2) / total - mean**2) @ w
+        return (mean - aim) @ w, (p.sum(axis=1) / total - mean**2) @ w
 
     b = _root(slopes, np.ones(len(Z)), stop)
-    row_loss = np.log(np.exp(b[:, None, None] * Z).sum(axis=2)) - b[:, None] * aim
+    row_loss = np.log(np.exp(b[:, None, None] * Z).sum(axis=1)) - b[:, None] * aim
     return b, row_loss @ w, scores, row_loss
 
 

@@ -18,6 +18,7 @@ from outcode.machines.kernel import KernelMachine, Task
 from outcode.parallel import thread_map
 from outcode.progress import progress
 from outcode.solvers.svm import columns as duals
+from outcode.solvers.triangular import inverted, squared_columns
 
 #: A relative residual of the linear system beyond this is said in a warning.
 RESIDUAL_LIMIT = 1e-6
@@ -190,7 +191,7 @@ class _System:
     @classmethod
     def of(cls, matrix: Array, place: Array, box: Array, bias: str) -> _System:
         shift, free = duals.BIASES[bias]
-        M = matrix[np.ix_(place, place)].astype(np.float64, order="F")
+        M = matrix.take(place, axis=0).take(place, axis=1).astype(np.float64, copy=False).T
         M += shift
         M.flat[:: len(M) + 1] += 1.0 / box
         try:
@@ -212,8 +213,7 @@ class _System:
 
     def inverse_diagonal(self) -> Array:
         """Return [B^-1]_ii of every row: the squared columns of L^-1, less the border's part."""
-        inverse, _ = lapack.dtrtri(self.lower, lower=1)
-        diagonal = np.einsum("ki,ki->i", inverse, inverse)
+        diagonal = squared_columns(inverted(self.lower.copy(order="F")))
         return diagonal - self.ones**2 / self.ones.sum() if self.free else diagonal
 
     def inverse(self) -> tuple[Array, Array]:

@@ -8,24 +8,27 @@ With H = W^1/2 (K + 1) W^1/2 and the Cholesky factorisation H + ridge I = L L'
 
     alpha = W^1/2 L'^-1 L^-1 W^1/2 t,    [G^-1]_ii = w_i sum_k [L^-1]_ki^2
 
-for each ridge value: eight of them cost as much as one eigendecomposition of H, and three to five
-are enough.
+for each ridge value: ten of them cost as much as one eigendecomposition of H, and three to five
+are enough. Where the ridge value is far above the rounding of float32, float32 does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
 from outcode._checks import Array
+from outcode.solvers.triangular import solved
 
 #: Numbers in the stacked matrices of one batch of columns.
 BATCH = 2**19
 #: Larger systems are factorised one by one.
 SMALL = 48
+#: They are in float32 where the ridge value is at least so many times the rounding of H.
+SAFE = 100.0
 
 
 @dataclass(frozen=True)
@@ -44,16 +47,22 @@ class Systems:
 
     def scaled(self, gram: Array) -> Array:
         """Return H = W^1/2 (K + 1) W^1/2 of every system, (B, p, p)."""
-        if self.rows.shape == (1, len(gram)):
-            H = gram[None] + 1.0
-        elif len(self.rows) == 1:
-            H = gram[np.ix_(self.rows[0], self.rows[0])][None] + 1.0
-        else:
-            H = gram[self.rows[:, :, None], self.rows[:, None, :]] + 1.0
+        H = gram.take(self.rows[:, :, None] * len(gram) + self.rows[:, None, :])
+        H += 1.0
         if np.any(self.root != 1.0):
             H *= self.root[:, :, None]
             H *= self.root[:, None, :]
         return H
+
+    def apart(self, gram: Array) -> Iterator[Array]:
+        """Yield the same one by one, for large systems."""
+        for rows, root in zip(self.rows, self.root, strict=True):
+            whole = len(rows) == len(gram) == rows[-1] + 1  # none is filled up
+            H = gram + 1.0 if whole else gram.take(rows, axis=0).take(rows, axis=1) + 1.0
+            if np.any(root != 1.0):
+                H *= root[:, None]
+                H *= root
+            yield H
 
 
 def loo_margins(
@@ -84,7 +93,7 @@ def loo_margins(
     dual = np.zeros((len(ridges), *targets.shape))
     held_out = np.zeros_like(dual)
     for part in grouped(targets, weight) if systems is None else systems:
-        alpha, inverse = _factorised(part.scaled(gram), part, ridges)
+        alpha, inverse = _factorised(gram, part, ridges)
         real = part.root > 0
         left_out = part.targets - alpha / np.where(real, inverse, 1.0)[:, :, :, None]
         rows, columns = part.rows[:, :, None], part.columns[:, None, :]
@@ -101,24 +110,35 @@ def loo_margins(
     return held_out
 
 
-def _factorised(H: Array, systems: Systems, ridges: Array) -> tuple[Array, Array]:
+def _factorised(gram: Array, systems: Systems, ridges: Array) -> tuple[Array, Array]:
     """Return alpha (n_ridges, B, p, c) and [G^-1]_ii (n_ridges, B, p)."""
     root = systems.root[:, :, None]
+    aims = root * systems.targets
     alpha = np.empty((len(ridges), *systems.targets.shape))
     inverse = np.empty((len(ridges), *systems.root.shape))
-    diagonal = np.arange(H.shape[1])
-    for k, ridge in enumerate(ridges):
-        M = H.copy()
-        M[:, diagonal, diagonal] += ridge
-        if H.shape[1] <= SMALL:
+    if systems.rows.shape[1] <= SMALL:
+        H, diagonal = systems.scaled(gram), np.arange(systems.rows.shape[1])
+        for k, ridge in enumerate(ridges):
+            M = H.copy()
+            M[:, diagonal, diagonal] += ridge
             whole = _inverses(M)
-            solved, inverse[k] = whole @ (root * systems.targets), whole[:, diagonal, diagonal]
-        else:
-            parts = [_solved(m.T, t) for m, t in zip(M, root * systems.targets, strict=True)]
-            solved = np.stack([part[0] for part in parts])
-            inverse[k] = np.stack([part[1] for part in parts])
-        alpha[k] = root * solved
-    return alpha, systems.root**2 * inverse
+            alpha[k], inverse[k] = whole @ aims, whole[:, diagonal, diagonal]
+    else:
+        for b, one in enumerate(systems.apart(gram)):
+            for k, (ridge, kind) in enumerate(zip(ridges, _precisions(one, ridges), strict=True)):
+                m = one.astype(kind, copy=k + 1 < len(ridges))
+                m.flat[:: len(m) + 1] += ridge
+                alpha[k, b], inverse[k, b] = solved(m.T, aims[b])
+    return root * alpha, systems.root**2 * inverse
+
+
+def _precisions(H: Array, ridges: Array) -> list[Any]:
+    """Return the type in which H + ridge I is factorised, for each ridge value.
+
+    Rounding H to float32 changes it by a matrix of norm about eps sqrt(p) max H_ii.
+    """
+    rounding = np.finfo(np.float32).eps * np.sqrt(len(H)) * H.diagonal().max()
+    return [np.float32 if ridge >= SAFE * rounding else np.float64 for ridge in ridges]
 
 
 def _inverses(M: Array) -> Array:
@@ -128,19 +148,6 @@ def _inverses(M: Array) -> Array:
     except np.linalg.LinAlgError:
         return np.full(M.shape, np.nan)
     return np.linalg.inv(M)
-
-
-def _solved(M: Array, t: Array) -> tuple[Array, Array]:
-    """Return M^-1 t and the diagonal of M^-1 of a positive definite matrix.
-
-    With M = L L' the diagonal is made of the squared columns of L^-1.
-    """
-    lower, info = lapack.dpotrf(M, lower=1, clean=1, overwrite_a=1)
-    if info:
-        return np.full(t.shape, np.nan), np.full(len(t), np.nan)
-    solved, _ = lapack.dpotrs(lower, t, lower=1)
-    inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
-    return solved, np.einsum("ik,ik->i", inverse.T, inverse.T)
 
 
 def grouped(targets: Array, weight: Array) -> list[Systems]:

@@ -126,7 +126,7 @@ class Landscape:
         """Return the median distance of two different rows, 1 if there are none."""
         if kernel not in self._medians:
             distances = self.distances(kernel)
-            some = distances[np.triu_indices(len(distances), 1)]
+            some = distances[np.tri(len(distances), k=-1, dtype=bool)]
             some = some[some > 0]
             self._medians[kernel] = float(np.median(some)) if len(some) else 1.0
             kernels.check_spread(self._medians[kernel])
