@@ -38,6 +38,7 @@ from outcode.decoders.likelihood import (
 from outcode.machines import SVM
 from outcode.scores import put_ahead
 from outcode.solvers import pairs, sigmoids
+from outcode.training import Used
 
 HAND_MADE = np.array([[1, 1, 0, -1], [-1, 1, 1, 0], [0, -1, 1, 1], [1, -1, -1, 1]])
 
@@ -273,7 +274,9 @@ def slow_sigmoid(f, t, w):
 
 def fit_sigmoid(f, t, w):
     """Return A, B and the largest gradient left of one column."""
-    return sigmoids.fit(f[:, None], t[:, None], w[:, None])[:, 0]
+    out = np.empty((1, 3))
+    sigmoids.fit_columns(f, t, w, np.array([0, len(f)]), out)
+    return out[0]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -301,8 +304,8 @@ def test_weight_two_is_a_row_twice_and_weight_zero_no_row():
     weight = np.concatenate([np.full(20, 2.0), np.ones(20), np.zeros(10)])
     rows = np.concatenate([np.repeat(np.arange(20), 2), np.arange(20, 40)])
     for targets in ("smoothed", "hard"):
-        weighted = fit_sigmoids(margins, signs, weight, targets)
-        repeated = fit_sigmoids(margins[rows], signs[rows], np.ones(60), targets)
+        weighted = fit_sigmoids(Used.of(margins, signs), weight, targets)
+        repeated = fit_sigmoids(Used.of(margins[rows], signs[rows]), np.ones(60), targets)
         np.testing.assert_allclose(weighted, repeated, rtol=1e-7)
 
 
@@ -321,10 +324,10 @@ def test_sigmoid_follows_the_scale_of_the_margins(size):
 def test_separable_and_constant_margins_stay_finite(targets):
     signs = np.repeat([[1], [-1]], 20, axis=0).astype(np.int8)
     for margins in (signs * 1.0, signs * 1e200, np.zeros((40, 1)), np.ones((40, 1))):
-        A, B = fit_sigmoids(margins, signs, np.ones(40), targets)
+        A, B = fit_sigmoids(Used.of(margins, signs), np.ones(40), targets)
         assert np.isfinite([A, B]).all()
         assert A[0] <= 0
-    A, B = fit_sigmoids(signs * 1.0, signs, np.ones(40), "smoothed")
+    A, B = fit_sigmoids(Used.of(signs * 1.0, signs), np.ones(40), "smoothed")
     np.testing.assert_allclose(expit(-(A + B)), 21 / 22, rtol=1e-6)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -16,6 +17,7 @@ from outcode import gram as grams
 from outcode.machines import SVM
 from outcode.solvers.svm import loops
 from outcode.solvers.svm.interior import interior
+from outcode.training import Used
 
 KERNELS = ("rbf", "linear", "poly", "laplacian")
 
@@ -264,6 +266,52 @@ def test_held_out_margins_equal_refitting():
             keep = fold != f
             again = SVM(gamma=0.4, bias=bias, tol=1e-9).fit(X[keep], targets[keep])
             np.testing.assert_allclose(held[~keep], again.margins(X[~keep]), atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", ["kernel", "free"])
+def test_held_out_margins_of_used_rows_are_those_of_all_rows(bias):
+    rng = np.random.RandomState(6)
+    labels = rng.permutation(np.repeat(np.arange(4), 20))
+    X, code = rng.randn(80, 2) + labels[:, None], codes.code_matrix("ovo", 4)
+    fold = np.arange(80) % 4 - 1  # a quarter is never held out
+    machine = SVM(gamma=0.4, bias=bias, tol=1e-9)
+    gram = machine.gram(X, code[labels])
+    args = gram, dichotomies.Coded(code, labels), fold
+    held = machine.fit_gram(*args[:2]).hold_out_used(*args)
+    copied = pickle.loads(pickle.dumps(held))
+    expected = np.asarray(held)
+    for f in range(3):
+        keep = fold != f
+        again = SVM(gamma=0.4, bias=bias, tol=1e-9).fit(X[keep], code[labels][keep])
+        np.testing.assert_allclose(expected[~keep], again.margins(X[~keep]), atol=1e-6)
+    np.testing.assert_array_equal(expected[fold < 0], machine.training_margins_[fold < 0])
+    np.testing.assert_allclose(np.asarray(copied), expected, atol=1e-12)
+    one, two = held.used(), Used.of(expected, code[labels])
+    for entries in (one, two):
+        order = np.lexsort((entries.rows, entries.columns))
+        found = np.stack([a[order] for a in (entries.rows, entries.columns, entries.signs)])
+        rows, columns, signs = found.astype(int)
+        np.testing.assert_array_equal(signs, code[labels][rows, columns])
+        np.testing.assert_allclose(entries.values[order], expected[rows, columns], atol=1e-12)
+        assert len(rows) == np.count_nonzero(code[labels])
+
+
+def test_sigmoids_of_pairs_ask_for_the_margins_of_their_rows_alone():
+    labels = np.arange(1_000) % 50
+    X = 3.0 * np.random.RandomState(0).randn(50, 6)[labels]
+    X += np.random.RandomState(1).randn(1_000, 6)
+    OutputCodeClassifier("ovo", decoder="likelihood").fit(X[:200], labels[:200])  # compiled
+    tracemalloc.start()
+    clf = OutputCodeClassifier("ovo", decoder="likelihood").fit(X, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (
+        peak < X.shape[0] ** 2 * 8 + 1_000 * clf.code_.shape[1] * 8 * 1.5
+    )  # all margins once, and half of that
+    margins, fold = clf.rule_.held_out_margins
+    assert margins.shape == (1_000, 1_225)
+    assert np.mean(clf.decoder_.best(margins) != labels) < 0.2
+    assert (fold >= 0).all()
 
 
 def test_same_model_for_any_number_of_threads():

@@ -351,7 +351,7 @@ def _held_out(rule: Rule) -> tuple[Array, Array]:
     """Return margins of training rows that were held out for them, and which rows were."""
     problem = rule.problem
     if rule.held_out:
-        margins, fold = rule.held_out[max(rule.held_out)]
+        margins, fold = rule.held_out_margins
         return margins, fold >= 0
     if isinstance(problem.labels, LeftOut) or not can(rule.machine, KnowsLeftOut):
         return np.empty((0, 0)), np.zeros(0, dtype=bool)

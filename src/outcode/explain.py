@@ -246,7 +246,7 @@ def _accuracies(rule: Any) -> tuple[Array, Array]:
         training = column_accuracy(margins[counted], problem.targets[counted])
     if not rule.held_out:
         return training, none
-    margins, fold = rule.held_out[max(rule.held_out)]
+    margins, fold = rule.held_out_margins
     return training, column_accuracy(margins[fold >= 0], problem.targets[fold >= 0])
 
 

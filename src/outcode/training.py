@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,7 +25,41 @@ from outcode.parallel import single_blas, thread_map
 from outcode.solvers.certificate import Certificate
 
 #: Held-out margins and the fold of each sample, by number of folds.
-HeldOut = dict[int, tuple[Array, Array]]
+HeldOut = dict[int, tuple[Any, Array]]
+
+
+@dataclass(frozen=True)
+class Used:
+    """Margins of the rows that each column uses, one column after the other.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_entries,)
+        The margins.
+    signs : ndarray of shape (n_entries,)
+        The signs of the rows in the column.
+    rows : ndarray of shape (n_entries,)
+        The rows.
+    columns : ndarray of shape (n_entries,)
+        The columns, in their order.
+
+    Examples
+    --------
+    >>> used = Used.of(np.array([[0.5, 2.0], [-1.0, 3.0]]), np.array([[1, 0], [-1, 1]]))
+    >>> used.values.tolist(), used.rows.tolist(), used.columns.tolist()
+    ([0.5, -1.0, 3.0], [0, 1, 1], [0, 0, 1])
+    """
+
+    values: Array
+    signs: Array
+    rows: Array
+    columns: Array
+
+    @classmethod
+    def of(cls, margins: Array, signs: Array) -> Used:
+        """Pick them from the margins and signs of all rows and columns."""
+        columns, rows = np.nonzero(signs.T)
+        return cls(margins[rows, columns], signs[rows, columns], rows, columns)
 
 
 @dataclass(frozen=True)
@@ -131,6 +165,12 @@ class Rule:
     calibration: Any = None
 
     @property
+    def held_out_margins(self) -> tuple[Array, Array]:
+        """The margins of each sample without its fold, and its fold, -1 if it was not held out."""
+        margins, fold = self.held_out[max(self.held_out)]
+        return np.asarray(margins), fold
+
+    @property
     def certificate(self) -> Certificate:
         """How well the machine solved its problem: gap, objective and steps, where it says so."""
         names = "objective_", "gap_", "n_iter_"
@@ -204,7 +244,7 @@ class Training:
     X: Any
     machine: Any
     sample_weight: Array
-    held_out: Callable[[int], Array]
+    held_out: Callable[[int], Any]
     source: Callable[[], Any] | None = None
     kept: HeldOut = field(default_factory=dict)
     column_weights: Array | None = None
@@ -225,7 +265,25 @@ class Training:
         A sample that was never held out (the only row of its class, or beyond what the decoder
         says is ``enough``) has the margins of the machine itself; :meth:`was_held_out` says.
         """
-        return self.held_out(folds)
+        return np.asarray(self.held_out(folds))
+
+    def crossfit_used(self, folds: int) -> Used:
+        """Return :meth:`crossfit` of the rows that each column uses, without the others' margins.
+
+        Parameters
+        ----------
+        folds : int
+            Number of folds.
+
+        Returns
+        -------
+        Used
+            The margins.
+        """
+        margins = self.held_out(folds)
+        if hasattr(margins, "used"):
+            return cast(Used, margins.used())
+        return Used.of(np.asarray(margins), self.code[self.labels])
 
     def was_held_out(self, folds: int) -> Array:
         """Return which samples :meth:`crossfit` held out, (n_samples,) bool."""
@@ -374,10 +432,10 @@ def read(problem: Problem, machine: Any, decoder: Any, **threads: Any) -> Rule:
     """Return the rule of a fitted machine: fit the decoder on its margins."""
     kept: HeldOut = {}
 
-    def held_out(folds: int) -> Array:
+    def held_out(folds: int) -> Any:
         if folds not in kept:
             fold = problem.folds(folds, decoder.enough)
-            kept[folds] = held_out_margins(problem, machine, fold, **threads), fold
+            kept[folds] = _held_out(problem, machine, fold, **threads), fold
         return kept[folds][0]
 
     on_gram = can(machine, TrainsOnGram) and problem.source is not None
@@ -397,6 +455,11 @@ def read(problem: Problem, machine: Any, decoder: Any, **threads: Any) -> Rule:
 
 def held_out_margins(problem: Problem, machine: Any, fold: Array, **threads: Any) -> Array:
     """Return margins of each sample under machines trained without its fold, -1 for none."""
+    return np.asarray(_held_out(problem, machine, fold, **threads))
+
+
+def _held_out(problem: Problem, machine: Any, fold: Array, **threads: Any) -> Any:
+    """Return them as an array, or as what gives it when asked."""
     require(machine, HoldsOut, "A decoder that is fitted on held-out margins")
     if problem.source is None:
         raise ValueError(
@@ -404,4 +467,5 @@ def held_out_margins(problem: Problem, machine: Any, fold: Array, **threads: Any
             "with_decoder(decoder, X=X_train)."
         )
     args = problem.store, problem.targets_for(machine), fold, problem.weight
-    return np.asarray(machine.held_out_margins(*args, **threads))
+    hold_out = getattr(machine, "hold_out_used", machine.held_out_margins)
+    return hold_out(*args, **threads)

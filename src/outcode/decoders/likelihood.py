@@ -24,7 +24,7 @@ from outcode.parallel import single_blas
 from outcode.saved import Number, reals
 from outcode.scores import put_ahead
 from outcode.solvers import sigmoids
-from outcode.training import PathTrainings, Training
+from outcode.training import PathTrainings, Training, Used
 
 #: A f + B is held within this, so that a sum over columns stays finite.
 EXPONENT_LIMIT = 1e300
@@ -59,24 +59,18 @@ TARGETS: dict[str, Callable[[Array, Array], tuple[Array, Array]]] = {
 }
 
 
-def fit_sigmoids(
-    margins: Array, signs: Array, weight: Array, targets: str = "smoothed"
-) -> tuple[Array, Array]:
+def fit_sigmoids(used: Used, weight: Array, targets: str = "smoothed") -> tuple[Array, Array]:
     """Fit the sigmoid of each column on the rows it uses; return A and B (n_dichotomies,) each.
 
     Parameters
     ----------
-    margins : (n_samples, n_dichotomies) on rows the machines were not trained on
-    signs : (n_samples, n_dichotomies) code[labels]; a row with 0 is not used by that column
+    used : margins of rows the machines were not trained on
     weight : (n_samples,)
     targets : "smoothed" or "hard"
     """
-    make = lookup(TARGETS, targets, "targets")
-    used, positive = weight[:, None] * (signs != 0), signs > 0
-    goals = make((used * positive).sum(axis=0), (used * ~positive).sum(axis=0))
-    fitted = sigmoids.fit(margins, np.where(positive, *goals), used)
-    warn_unfitted(fitted[2])
-    return fitted[0], fitted[1]
+    one = used.values[None], used.signs, used.columns, weight[None, used.rows]
+    A, B = fit_sigmoids_of_each(*one, targets)
+    return A[0], B[0]
 
 
 def fit_sigmoids_of_each(
@@ -178,13 +172,12 @@ class Sigmoids(Decoder):
         """Fit a sigmoid per column on held-out margins, and the temperature if asked."""
         super().fit(training)
         self.check_code(training.code)
-        margins, signs = training.crossfit(self.folds), training.code[training.labels]
-        args = margins, signs, training.sample_weight, self.targets
-        self.slope_, self.offset_ = fit_sigmoids(*args)
+        used, weight = training.crossfit_used(self.folds), training.sample_weight
+        self.slope_, self.offset_ = fit_sigmoids(used, weight, self.targets)
         self.temperature_ = 1.0
         if self.tempered(training.code):
-            log_proba = self.log_proba(margins, training.X)
-            self.temperature_ = fit_temperature(log_proba, training.labels, training.sample_weight)
+            log_proba = self.log_proba(training.crossfit(self.folds), training.X)
+            self.temperature_ = fit_temperature(log_proba, training.labels, weight)
         return self
 
     def tempered(self, code: Array) -> bool:

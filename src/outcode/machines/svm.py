@@ -19,6 +19,7 @@ from outcode._checks import Array, lookup, positive, row_weights, twin, warn
 from outcode.dichotomies import distinct
 from outcode.machines.common import as_targets, check_signs, warn_gap
 from outcode.machines.growing import GrowingMachine
+from outcode.machines.held_out import HeldOutMargins
 from outcode.machines.kernel import as_store
 from outcode.parallel import thread_map
 from outcode.progress import progress
@@ -131,6 +132,23 @@ class SVM(GrowingMachine):
         ``fold`` (n_samples,) numbers the folds, -1 for a row that is never left out; the fitted
         solution is where each one starts.
         """
+        threads: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose}
+        return np.asarray(self.hold_out_used(gram, targets, fold, sample_weight, **threads))
+
+    def hold_out_used(
+        self,
+        gram: grams.Gram,
+        targets: Any,
+        fold: Array,
+        sample_weight: Any = None,
+        *,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Any:
+        """Return :meth:`held_out_margins`, or, for a code with zeros, what gives them when asked.
+
+        It has at once the margins of the rows that a column uses.
+        """
         check_is_fitted(self, "bias_")
         weight, folds = row_weights(sample_weight, len(gram)), np.unique(fold[fold >= 0])
         if not len(folds):  # no class has a row to spare
@@ -147,6 +165,9 @@ class SVM(GrowingMachine):
                 n_jobs=n_jobs,
                 advance=report.advance if verbose else None,
             )
+        if not layout.whole() and not self.kernel_.given and "solutions_" in vars(self):
+            each = [solutions.one(k) for k in range(len(folds))]
+            return HeldOutMargins(self, _Held(gram), [*each, self.solutions_], fold)
         out = self.training_margins_.copy() if np.any(fold < 0) else np.empty(layout.shape)
         for k, f in enumerate(folds):
             rows = np.flatnonzero(fold == f)

@@ -13,8 +13,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from outcode._checks import Array
-
 #: Largest gradient of the mean log-likelihood at which a sigmoid counts as fitted.
 GRADIENT_GOAL = 1e-10
 RIDGE, STEPS, SMALLEST_STEP = 1e-12, 100, 1e-10
@@ -98,18 +96,3 @@ def fit_columns(f: Any, t: Any, w: Any, offset: Any, out: Any) -> None:
         out[s, 0] = max(A / scale, -LARGEST)
         out[s, 1] = B
         out[s, 2] = residual
-
-
-def fit(margins: Array, targets: Array, weight: Array) -> Array:
-    """Return A, B and the largest gradient left of each column, (3, n_columns).
-
-    Parameters
-    ----------
-    margins, targets, weight : (n_samples, n_columns); a row of weight 0 is not used by a column
-    """
-    used = weight.T > 0
-    offset = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-    out = np.empty((len(used), 3))
-    f, t, w = (np.asarray(a, dtype=np.float64).T[used] for a in (margins, targets, weight))
-    fit_columns(f, t, w, offset, out)
-    return out.T
