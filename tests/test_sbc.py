@@ -18,7 +18,7 @@ from outcode import codes
 from outcode.classifier import SingleBinaryClassifier
 from outcode.decoders.likelihood import softmax
 from outcode.gram import DenseGram, RowGram
-from outcode.machines import class_kernels
+from outcode.machines import SingleBinary, class_kernels
 from outcode.progress import Silent
 from outcode.solvers import sbc as sbc_solver
 
@@ -470,6 +470,37 @@ def test_going_round_in_circles_ends_with_the_best_weights_met(max_updates, monk
     assert 5 <= len(learned.path) <= 50
     assert learned.path[-1] == pytest.approx(learned.path[:-1].min(), rel=1e-5)
     assert learned.left > 1e-12
+
+
+def test_a_start_from_a_similar_problem_takes_fewer_steps_to_the_same_machine():
+    X, y = data(120, 4)
+    gram, targets = rbf_kernel(X, gamma=GAMMA), one_vs_rest(y, 4)
+    weight = np.where(np.arange(120) % 10 == 0, 0.0, 1.0)
+    options = {"C": 10.0, "class_gamma": GAMMA, "kernel_tol": 1e-5}
+    machine = SingleBinary(tol=1e-6, **options)
+    before = clone(machine).fit_gram(gram, targets)
+    cold = clone(machine).fit_gram(gram, targets, weight)
+    warm = clone(machine).fit_gram(gram, targets, weight, start=before)
+    assert warm.n_updates_ < cold.n_updates_
+    assert warm.n_iter_ < 0.7 * cold.n_iter_
+    np.testing.assert_allclose(warm.training_margins_, cold.training_margins_, atol=0.01)
+    assert np.all(warm.copy_coef_[weight == 0] == 0)
+    assert abs(warm.copy_coef_.sum()) < 1e-9
+    again = clone(machine).fit_gram(gram, targets, start=before)
+    assert again.n_iter_ < 0.1 * before.n_iter_
+
+
+def test_what_is_taken_away_is_made_up_by_copies_between_their_bounds():
+    X, y = data(60, 3)
+    p = problem(X, y)
+    sbc_solver.solve(p, np.eye(3), 1e-6, 10**6)
+    at_bound = (p.s == p.lo) | (p.s == p.hi)
+    left_out = np.arange(60) < 3
+    other = p.without(np.flatnonzero(left_out))
+    assert abs(other.s.sum()) < 1e-9
+    assert not other.s[:, left_out].any()
+    kept = at_bound & ~left_out
+    np.testing.assert_array_equal(other.s[kept], p.s[kept])
 
 
 def test_prior_weights_are_the_shares_of_the_classes():

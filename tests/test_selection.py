@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from outcode import SPOC, OutputCodeClassifier, SingleBinaryClassifier, loo, selection
 from outcode.machines import SVM, CrammerSinger, LeastSquares, SingleBinary
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
+from outcode.selection.trials import Trials
 
 GAMMAS, CS = [0.1, 0.5, 2.0], [0.1, 1.0, 10.0]
 FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -216,16 +217,34 @@ def test_greedy_search_without_a_width(wine):
 
 
 def test_doubling_stops_after_three_failures():
-    tried = []
+    tried, to_beat = [], []
 
-    def score(value):
+    def score(value, beat):
         tried.append(value)
+        to_beat.append(beat)
         return {4.0: 2.0, 32.0: 3.0}.get(value, 1.0)
 
     from outcode.selection.searches import _doubled
 
     assert _doubled(score, 1.0, 3) == 32.0
     assert tried == [1, 2, 4, 8, 16, 32, 64, 128, 256, 0.5, 0.25, 0.125]
+    assert to_beat == [-1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3]
+
+
+def test_a_setting_that_cannot_win_is_left_early_and_the_walk_is_the_same(wine, monkeypatch):
+    search = GreedySearch(SingleBinaryClassifier("kernel"), cv=5, sigma=1.0).fit(*wine)
+    tables = [search.results_]
+    whole = Trials.accuracy
+    monkeypatch.setattr(Trials, "accuracy", lambda self, gamma, C, beat: whole(self, gamma, C))
+    tables.append(clone(search).fit(*wine).results_)
+    for name in ("sigma", "C"):
+        np.testing.assert_array_equal(tables[0][name], tables[1][name])
+    left = np.isnan(tables[0]["split4_score"])
+    assert 3 <= left.sum() < len(left)
+    few, every = (table["mean_score"] for table in tables)
+    np.testing.assert_allclose(few[~left], every[~left], atol=0.01)
+    assert np.all(few[left] >= every[left] - 0.01)
+    assert np.all(few[left] <= search.best_score_)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

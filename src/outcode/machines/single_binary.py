@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -140,6 +140,9 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
     (3, 3)
     """
 
+    #: The tolerances that are looser in a training that only ranks settings, and how many times.
+    trial_tolerances: ClassVar[tuple[str, ...]] = ("tol", "kernel_tol")
+    trial_slack: ClassVar[float] = 10.0
     saved = {
         **KernelMachine.saved,
         "class_kernel_": reals("n_dichotomies", "n_dichotomies"),
@@ -155,8 +158,13 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         problem = sbc.begin(gram, targets, positive(self.C, "C") * weight)
         basis = self._basis(targets.shape[1], gram)
         with single_blas():
+            mu = None
+            if start is not None:
+                problem.start_from(start.copy_coef_.T)
+                if self.update == "paper":  # a weight of 0 would stay 0 with "alternating"
+                    mu = start.kernel_weights_
             mass, total = weight @ (targets > 0), weight.sum()
-            learned = self._learn(problem, basis, mass, total, task.verbose)
+            learned = self._learn(problem, basis, mass, total, mu, task.verbose)
         self._remember(problem, learned)
         sum_of_weights = learned.weights.sum()
         if self._is_direct():
@@ -206,7 +214,13 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
         return float(gram.kernel.gamma) if gram.kernel.has_gamma else 1.0
 
     def _learn(
-        self, problem: sbc.Problem, basis: Array, mass: Array, total: float, verbose: int
+        self,
+        problem: sbc.Problem,
+        basis: Array,
+        mass: Array,
+        total: float,
+        mu: Array | None,
+        verbose: int,
     ) -> sbc.Learned:
         limits = sbc.Limits(
             positive(self.tol, "tol"),
@@ -227,7 +241,7 @@ class SingleBinary(SingleBinaryParameters, KernelMachine):
             prior = prior_weights(mass, len(basis), radius)
             return sbc.fixed_kernel(problem, basis, prior, limits)
         with progress("kernel updates", self.max_updates, verbose) as report:
-            return sbc.learn_kernel(problem, basis, radius, self.update, limits, report)
+            return sbc.learn_kernel(problem, basis, radius, self.update, limits, report, mu)
 
     def _remember(self, problem: sbc.Problem, learned: sbc.Learned) -> None:
         self.copy_coef_ = np.ascontiguousarray(problem.s.T)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby, product
 from operator import itemgetter
 from typing import Any
@@ -368,7 +369,9 @@ class GreedySearch(_Search):
     Attributes
     ----------
     best_params_, best_score_, best_index_, best_estimator_, n_splits_
-    results_ : a table as a dict of arrays, in the order tried: gamma, C, mean_score, ..., sigma
+    results_ : a table as a dict of arrays, in the order tried: gamma, C, mean_score, ..., sigma.
+        The folds of a setting end where it can no longer be the best: its mean_score is then an
+        upper limit, and the scores of the folds that are left are NaN
 
     Examples
     --------
@@ -415,9 +418,9 @@ class GreedySearch(_Search):
         at_least = 1 + 4 * self.patience
         with progress("settings", at_least, self.verbose) as report:
 
-            def score(gamma: float | None, C: float) -> float:
+            def score(gamma: float | None, C: float, beat: float) -> float:
                 if (key := (gamma or 0.0, C)) not in rows:
-                    rows[key] = trainings.accuracy(gamma, C)
+                    rows[key] = trainings.accuracy(gamma, C, beat)
                     if len(rows) <= at_least:
                         report.advance()
                 return rows[key]["mean_score"]
@@ -425,10 +428,12 @@ class GreedySearch(_Search):
             gamma = self._gamma(trainings)
             if gamma is not None:
                 sigma = _doubled(
-                    lambda value: score(0.5 / value**2, self.C), (0.5 / gamma) ** 0.5, self.patience
+                    lambda value, beat: score(0.5 / value**2, self.C, beat),
+                    (0.5 / gamma) ** 0.5,
+                    self.patience,
                 )
                 gamma = 0.5 / sigma**2
-            _doubled(lambda C: score(gamma, C), positive(self.C, "C"), self.patience)
+            _doubled(partial(score, gamma), positive(self.C, "C"), self.patience)
         self.results_ = _columns(list(rows.values()))
         self.results_["sigma"] = np.sqrt(0.5 / self.results_["gamma"])
         best = int(np.argmax(self.results_["mean_score"]))  # the first of equals: where it ended
@@ -516,14 +521,17 @@ def _smoothest(score: Array, table: dict[str, Array]) -> int:
     return int(np.lexsort((table["C"], table["gamma"], -score.round(12)))[0])
 
 
-def _doubled(score: Callable[[float], float], start: float, patience: int) -> float:
-    """Return the best of start, its doubles and its halves; ``patience`` failures end each way."""
-    best, most = start, score(start)
+def _doubled(score: Callable[[float, float], float], start: float, patience: int) -> float:
+    """Return the best of start, its doubles and its halves; ``patience`` failures end each way.
+
+    ``score`` is of a value and the score to beat.
+    """
+    best, most = start, score(start, -1.0)
     for factor in (2.0, 0.5):
         value, failures = start, 0
         while failures < patience:
             value *= factor
-            found = score(value)
+            found = score(value, most)
             failures += 1
             if found > most:
                 best, most, failures = value, found, 0

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, get_tags
 
 from outcode import decoders, kernels, loo, machines
@@ -110,7 +112,10 @@ class Trials:
         for k, problem in enumerate(self.problems):
             before = self.last[k] if self.last[k] is not None else self.last[k - 1]
             args = clone(machine), clone(self.decoder), _similar(before, problem)
-            rule = train(replace(problem, source=store), *args, n_jobs=self.n_jobs)
+            with warnings.catch_warnings():
+                if self._loosened:  # the best setting is trained again, and warns by itself
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                rule = train(replace(problem, source=store), *args, n_jobs=self.n_jobs)
             self.last[k] = rule.machine
             yield rule
 
@@ -120,8 +125,12 @@ class Trials:
 
         The best setting is trained again, to the tolerance that was asked for.
         """
-        tol, slack = getattr(self.machine, "tol", 0.0), getattr(self.machine, "trial_slack", 1.0)
-        return {"tol": slack * tol} if slack > 1.0 and tol >= COARSE_TOL else {}
+        machine = self.machine
+        tol, slack = getattr(machine, "tol", 0.0), getattr(machine, "trial_slack", 1.0)
+        if slack == 1.0 or tol < COARSE_TOL:
+            return {}
+        names = getattr(machine, "trial_tolerances", ("tol",))
+        return {name: slack * getattr(machine, name) for name in names}
 
     def gram(self, gamma: float | None) -> Any:
         """Return the Gram store of a gamma; after another one nothing but duals is carried over."""
@@ -131,12 +140,15 @@ class Trials:
             self.last = [_without_margins(self.last[0]), *[None] * (len(self.splits) - 1)]
         return self.store
 
-    def accuracy(self, gamma: float | None, C: float | None) -> Row:
-        """Return the held-out accuracies of one setting, as a row of the table."""
+    def accuracy(self, gamma: float | None, C: float | None, beat: float = -1.0) -> Row:
+        """Return the held-out accuracies of one setting, as a row of the table.
+
+        The splits end where the mean can no longer be above ``beat``.
+        """
         started = time.perf_counter()
         pairs = zip(self.at(gamma, C), self.splits, strict=True)
-        scores = [self._right(rule, test) for rule, (_, test) in pairs]
-        return scored(gamma, C, scores, started)
+        scores = (self._right(rule, test) for rule, (_, test) in pairs)
+        return scored(gamma, C, _while_above(beat, scores, len(self.splits)), started)
 
     def accuracies(self, gamma: float | None, costs: Sequence[float | None]) -> list[Row]:
         """Return the held-out accuracies at one gamma and several values of C, a row for each."""
@@ -263,12 +275,32 @@ def _setting(gamma: float | None, C: float | None) -> Row:
     return {"gamma": np.nan if gamma is None else gamma, "C": np.nan if C is None else C}
 
 
+def _while_above(beat: float, scores: Iterable[float], count: int) -> list[float]:
+    """Return the ``count`` scores up to where their mean can no longer be above ``beat``, then NaN.
+
+    >>> _while_above(0.5, [0.2, 0.6, 0.7], 3)
+    [0.2, 0.6, 0.7]
+    >>> _while_above(0.75, [0.2, 0.6, 0.7], 3)
+    [0.2, nan, nan]
+    """
+    found: list[float] = []
+    for score in scores:
+        found.append(score)
+        if (sum(found) + count - len(found)) / count <= beat:
+            break
+    return found + [np.nan] * (count - len(found))
+
+
 def scored(
     gamma: float | None, C: float | None, scores: Sequence[float] | Array, started: float
 ) -> Row:
-    """Return a row of the table of results: a setting and its score on each split."""
+    """Return a row of the table of results: a setting and its score on each split.
+
+    The mean is an upper limit, a split that was not trained counting as 1.
+    """
     splits = {f"split{k}_score": score for k, score in enumerate(scores)}
-    row = {"mean_score": float(np.mean(scores)), "std_score": float(np.std(scores)), **splits}
+    mean = float(np.mean(np.where(np.isnan(scores), 1.0, scores)))
+    row = {"mean_score": mean, "std_score": float(np.std(scores)), **splits}
     return {**_setting(gamma, C), **row, "seconds": time.perf_counter() - started}
 
 
@@ -284,12 +316,12 @@ class Refits:
         """What has the parameters."""
         return self.data.estimator
 
-    def accuracy(self, gamma: float | None, C: float | None) -> Row:
-        """Return the held-out accuracies of one setting, as a row of the table."""
+    def accuracy(self, gamma: float | None, C: float | None, beat: float = -1.0) -> Row:
+        """Return the held-out accuracies of one setting, as those of :class:`Trials`."""
         started = time.perf_counter()
         given = {name: value for name, value in (("gamma", gamma), ("C", C)) if value is not None}
-        scores = [self._score(given, *split) for split in self.splits]
-        return scored(gamma, C, scores, started)
+        scores = (self._score(given, *split) for split in self.splits)
+        return scored(gamma, C, _while_above(beat, scores, len(self.splits)), started)
 
     def _score(self, given: Row, train_rows: Array, test: Array) -> float:
         data = self.data

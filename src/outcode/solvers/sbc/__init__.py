@@ -105,11 +105,15 @@ class Problem:
 
     def without(self, rows: Array) -> Problem:
         """Return the problem without some rows, started from this solution."""
-        lo, hi, s = self.lo.copy(), self.hi.copy(), self.s.copy()
-        lo[:, rows] = hi[:, rows] = s[:, rows] = 0.0
+        lo, hi = self.lo.copy(), self.hi.copy()
+        lo[:, rows] = hi[:, rows] = 0.0
         other = Problem(self.gram, self.y, lo, hi, self.s.copy(), self.F.copy())
-        other.set_rows(np.arange(s.shape[1]), balanced(s))
+        other.start_from(self.s)
         return other
+
+    def start_from(self, s: Array) -> None:
+        """Go to the s of a similar problem, within the box of this one and with sum 0."""
+        self.set_rows(np.arange(s.shape[1]), balanced(np.clip(s, self.lo, self.hi), self))
 
 
 def begin(gram: Any, targets: Array, box: Array) -> Problem:
@@ -126,12 +130,17 @@ def begin(gram: Any, targets: Array, box: Array) -> Problem:
     return Problem(gram, y, lo, hi, np.zeros_like(y), np.zeros_like(y))
 
 
-def balanced(s: Array) -> Array:
-    """Scale the heavier side down until sum s = 0."""
-    plus, minus = s[s > 0].sum(), -s[s < 0].sum()
-    if plus == 0 or minus == 0:
-        return np.zeros_like(s)
-    return np.where(s > 0, s * min(1.0, minus / plus), s * min(1.0, plus / minus))
+def balanced(s: Array, problem: Problem) -> Array:
+    """Scale the heavier side down until sum s = 0, copies between their bounds first.
+
+    A copy at its bound mostly stays there in the next solution.
+    """
+    excess = float(s.sum())
+    side = s * np.sign(excess) > 0
+    between = side & (s > problem.lo) & (s < problem.hi)
+    scaled = between if abs(s[between].sum()) >= abs(excess) else side
+    total = float(s[scaled].sum())
+    return np.where(scaled, s * (1.0 - excess / total), s) if excess else s
 
 
 def computed_rows(gram: Any, rows: Array) -> Array:
@@ -338,6 +347,7 @@ def learn_kernel(
     update: str,
     limits: Limits,
     report: Progress,
+    mu: Array | None = None,
 ) -> Learned:
     """Learn the class kernel as a combination of basis kernels.
 
@@ -349,7 +359,8 @@ def learn_kernel(
     Input      the problem (its solution is where the next one starts), basis (n, c, c), radius,
                limits of a solve and of the weights
     Output     weights, class kernel, machine, g_d after every solve, relative gap to the minimum
-    Algorithm  [EPY08] Algorithm 2 from mu_0 = radius / n; gradients by :func:`basis_norms`
+    Algorithm  [EPY08] Algorithm 2 from mu_0 = radius / n, or from ``mu``; gradients by
+               :func:`basis_norms`
     Stopping   "paper": |mu_old - mu_new| <= kernel_tol |mu_old| (section 5), and mu_new is taken,
                its machine solved once more; "alternating": the
                relative gap to the minimum is at most kernel_tol; or max_updates updates, or (when
@@ -357,7 +368,8 @@ def learn_kernel(
                without a smaller change: then the best weights met are taken
     """
     step = lookup(UPDATES, update, "update")
-    mu = np.full(len(basis), radius / len(basis))
+    if mu is None:
+        mu = np.full(len(basis), radius / len(basis))
     path: list[float] = []
     tried: list[Array] = []
     lefts: list[float] = []
