@@ -1,9 +1,10 @@
 """
-Answer only when sure
-=====================
+Abstain from uncertain predictions
+==================================
 
 The risk-coverage curve shows the error among the answered rows when the least certain rows are
-not answered. ``decisions.abstaining`` finds the threshold for an error you choose.
+not answered. ``decisions.abstaining`` finds the threshold for the error that you
+choose.
 """
 
 import matplotlib.pyplot as plt

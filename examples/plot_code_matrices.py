@@ -1,6 +1,6 @@
 """
-What a code looks like
-======================
+Code matrices
+=============
 
 A code matrix has one row per class and one column per binary problem. :func:`outcode.diagnose`
 reports how far apart the rows are, and how many wrong columns decoding corrects with certainty.

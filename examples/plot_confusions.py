@@ -1,6 +1,6 @@
 """
-Which classes and which columns fail
-====================================
+Difficult classes and difficult columns
+=======================================
 
 The confusion matrix of a classifier, and the error of each of its binary problems next to the
 error of always predicting the larger side.

@@ -1,9 +1,9 @@
 """
-The same machines under other decoders
-======================================
+Compare decoders on the same machines
+=====================================
 
-Machines are trained once; ``with_decoder`` changes how their margins become a class. One-vs-rest
-is sensitive to the choice: majority voting (Hamming) cannot break ties between columns.
+The machines are trained once; ``with_decoder`` changes how their margins are decoded. One-vs-rest
+is sensitive to the decoder: majority voting (Hamming) cannot break ties between columns.
 """
 
 import matplotlib.pyplot as plt

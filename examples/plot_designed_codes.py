@@ -1,9 +1,9 @@
 """
-Codes designed with their machines
-==================================
+Codes designed together with their machines
+===========================================
 
-A column and its machine take turns, or a whole code of real numbers and its machines do. The
-decoder ``"continuous"`` reads either by the code of least loss for its margins.
+Training alternates between a machine and the best column for it, or between all machines and a code
+of real numbers. The decoder ``"continuous"`` uses the code with the smallest loss for the margins.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,6 @@
 """
-Why this class?
-===============
+Explain a prediction
+====================
 
 ``explain`` says what each column of the code adds to the lead of the predicted class over the
 second, how reliable each column is, and the smallest set of columns whose change of sign would

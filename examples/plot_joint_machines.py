@@ -1,6 +1,6 @@
 """
-Machines learned together
-=========================
+Machines learned jointly
+========================
 
 ``machines.Joint`` learns the least-squares machines of all columns together with a matrix of
 relations between them :doc:`[LZCX16] </papers/LZCX16>`. The stronger the coupling ``lambda2``,

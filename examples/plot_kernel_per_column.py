@@ -1,9 +1,9 @@
 """
-A kernel per column
-===================
+A kernel for each column
+========================
 
-Each column of a code can have a kernel, a width and a C of its own. The leave-one-out bound covers
-it, and ``ColumnSearch`` chooses the settings without training more than a search for one width.
+Each column of a code can have its own kernel, width and C. The leave-one-out bound is valid for it,
+and ``ColumnSearch`` chooses the settings with as many trainings as a search for one width.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,10 @@
 """
-Large data: how many landmarks?
-===============================
+Large data: the number of landmarks
+===================================
 
-A landmark machine does not need the kernel matrix of all rows. More landmarks lower the error and
-cost time. The squared hinge loss needs fewer landmarks than least squares.
+A landmark machine does not need the kernel matrix of all rows. With more landmarks the
+error is lower and training takes longer. The squared hinge loss needs fewer landmarks than least
+squares.
 """
 
 import time

@@ -4,7 +4,8 @@ A hundred classes with few columns
 
 One-vs-rest needs one column per class. A code with fewer columns predicts faster; how well
 depends on how the codewords are assigned. ``Similar`` gives similar classes similar codewords, so
-that a wrong column still leads near the right class. Fewer columns cost accuracy.
+that the wrong class after an error in a column is often a similar one. With fewer columns the error
+is higher.
 """
 
 import matplotlib.pyplot as plt

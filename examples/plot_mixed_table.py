@@ -2,9 +2,9 @@
 A raw table: numbers, categories, dates, missing values
 =======================================================
 
-``TableEncoder`` turns the columns of a table into numbers: dates become points on a circle,
-categories columns of 0 and 1, missing values are filled and marked. As the first step of a
-pipeline it learns from the training rows only, and is saved with the model.
+``TableEncoder`` encodes the columns of a table: months and weekdays of dates as sine and cosine,
+categories one-hot; missing values are imputed and marked by an indicator. As the first step of a
+pipeline it is fitted on the training rows only, and is saved with the model.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """
-All classes in one machine
-==========================
+Machines that learn all classes at once
+=======================================
 
-Five classes on a line. One-vs-rest with linear machines cannot separate the classes in the middle;
-machines that learn all classes at once (SPOC, Weston & Watkins) can.
+Five classes lie on a line. One-vs-rest with linear machines cannot separate the classes in the
+middle; machines that learn all classes at once (SPOC, Weston & Watkins) can.
 """
 
 import matplotlib.pyplot as plt

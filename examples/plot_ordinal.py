@@ -1,6 +1,6 @@
 """
-Classes with an order
-=====================
+Ordered classes
+===============
 
 Grades, ratings and severities have an order. The ``"ordinal"`` code asks in column s whether the
 class is above s. With the cost ``"absolute"`` the prediction minimises the expected distance to

@@ -1,9 +1,9 @@
 """
-Sets of classes with a chosen coverage
+Prediction sets with a chosen coverage
 ======================================
 
-``predict_set`` returns the classes a row may belong to. A set contains the true class as often as
-asked. Rows in the overlap of classes get larger sets.
+``predict_set`` returns the classes a row may belong to. The sets contain the true class
+with the chosen probability. Rows in the overlap of classes get larger sets.
 """
 
 import matplotlib.pyplot as plt

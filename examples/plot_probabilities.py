@@ -1,6 +1,6 @@
 """
-Probabilities, and whether to believe them
-==========================================
+Probabilities and reliability diagrams
+======================================
 
 A reliability diagram compares stated probabilities with the share of rows that are right. Points
 on the diagonal are calibrated, points below it overconfident. The product of many dependent

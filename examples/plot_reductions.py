@@ -1,9 +1,9 @@
 """
-One problem, six codes
-======================
+Six codes on one problem
+========================
 
 The decision regions of six codes with the same support vector machine. With a flexible kernel the
-codes agree almost everywhere; they differ where few training rows are.
+codes agree almost everywhere; they differ where there are few training rows.
 """
 
 import matplotlib.pyplot as plt

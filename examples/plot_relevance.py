@@ -1,9 +1,9 @@
 """
-A width per feature
-===================
+A kernel width for each feature
+===============================
 
-The leave-one-out bound made smooth has a gradient, so that a width for each feature can be chosen
-with it. Columns of noise end with a gamma of 0: they are not used.
+A smooth version of the leave-one-out bound has a gradient, so it can be minimised over one gamma
+for each feature. Noise features get a gamma of 0: they are not used.
 """
 
 import matplotlib.pyplot as plt

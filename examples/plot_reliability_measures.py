@@ -1,6 +1,6 @@
 """
-Weight each machine by its reliability
-======================================
+Weight machines by their reliability
+====================================
 
 In one-vs-rest with a kernel that is too simple, some machines are much better than others.
 Reliability measures :doc:`[LZ05] </papers/LZ05>` weight each machine: by its training error

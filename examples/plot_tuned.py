@@ -2,7 +2,8 @@
 A classifier that tunes itself
 ==============================
 
-``OutputCodeClassifierCV`` chooses kernel, width, C, code and machine by held-out predictions.
+``OutputCodeClassifierCV`` chooses the kernel, its width, C, the code and the machine by held-out
+predictions.
 ``results_`` holds everything it tried.
 """
 

@@ -214,7 +214,10 @@ def test_compare_takes_a_sample_for_exact_methods_and_all_rows_for_landmarks(
     options = ("-t", "species", "-m", "ova+hinge+ls,landmarks", "-j", "0", "-o", "r.json")
     code, _, said = run("compare", "rows", *options, "--time", "600", "--drop", "note")
     assert code == 0
-    assert "300 of 1,200 rows are a sample for exact methods; landmarks has all" in said
+    assert (
+        "300 of 1,200 rows are a sample for exact methods; the method landmarks uses all rows"
+        in said
+    )
     assert re.search(r"landmarks: [\d,]+ of them on 1,200 rows, about .* and .* a fit", said)
     assert "Train on all rows: outcode fit rows --landmarks=" in said
     page = (tmp_path / "r.json").read_text()

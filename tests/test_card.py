@@ -53,7 +53,7 @@ def test_a_card_says_what_the_model_is(folder, capsys):
 def test_a_model_without_held_out_rows_says_so(folder, capsys):
     assert run("card", folder / "plain.oc", "-o", folder / "card.md") == 0
     text = (folder / "card.md").read_text(encoding="utf-8")
-    assert "keeps no held" in text
+    assert "the model has no held" in text
     assert "## On held-out rows" not in text
     assert "Scores are not probabilities" in text
 

@@ -109,7 +109,7 @@ def test_findings_carry_codes():
 
 def test_unseparated_rows_are_refused_by_name():
     code = np.array([[1, 0], [0, 1], [-1, -1]])
-    with pytest.raises(ValueError, match=r"OC002 two classes are never opposed.*: cat and dog"):
+    with pytest.raises(ValueError, match=r"OC002 no column separates two classes.*: cat and dog"):
         code_matrix(code, 3, y=["cat", "dog", "eel"])
 
 

@@ -44,7 +44,7 @@ NUMBERED = {
 def rows(key):
     """Return the rows of a table of contents: in the paper, here, shown by."""
     page = (ROOT / "docs" / "papers" / f"{key}.md").read_text()
-    section = page.split("## What is where")[1].split("\n## ")[0]
+    section = page.split("## Where each result is implemented")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 

@@ -100,7 +100,7 @@ def test_grown_classifiers_grow_again_explain_and_are_saved(tmp_path):
     save(clf, tmp_path / "m.oc")
     again = load(tmp_path / "m.oc")
     assert (again.predict_proba(X) == clf.predict_proba(X)).all()
-    with pytest.raises(ValueError, match="keeps no training labels"):
+    with pytest.raises(ValueError, match="does not keep the training labels"):
         again.add_class(X[:1], [10])
 
 
@@ -121,7 +121,7 @@ def test_sparse_rows_and_weights():
 def test_what_cannot_be_added_says_so():
     Z, k = load_wine(return_X_y=True)
     clf = OutputCodeClassifier("ovo").fit(Z[k < 2], k[k < 2])
-    with pytest.raises(ValueError, match="is known already"):
+    with pytest.raises(ValueError, match="is already a class of the model"):
         clf.add_class(Z[:3], k[:3])
     with pytest.raises(ValueError, match="y_new has shape"):
         clf.add_class(Z[k == 2], k[k == 2][:-1])

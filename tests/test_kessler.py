@@ -177,5 +177,5 @@ def test_concatenated_rows_held_out_weighted_and_not_saved(tmp_path):
     held_out = clf.machine_.held_out_margins(X, clf.code_[y], fold)
     refit = clone(machine).fit(X[fold == 1], clf.code_[y][fold == 1])
     np.testing.assert_allclose(held_out[fold == 0], refit.margins(X[fold == 0]), atol=1e-9)
-    with pytest.raises(ValueError, match="no rows to put an extension behind"):
+    with pytest.raises(ValueError, match="Extensions are appended to the rows"):
         OutputCodeClassifier("ova", Concatenated(SVM("precomputed"))).fit(X @ X.T, y)

@@ -141,7 +141,7 @@ def test_renormalising_gives_the_posterior_among_valid_codewords(name):
 def test_classes_that_no_column_opposes_are_refused_by_name():
     code = np.array([[1, 1], [-1, 0], [0, 1]], dtype=np.int8)
     for decoder in (Likelihood(), BradleyTerry()):
-        with pytest.raises(ValueError, match="Classes 0 and 2 are opposed by no column"):
+        with pytest.raises(ValueError, match="No column of the code separates classes 0 and 2"):
             decoder.fit(training(code, np.zeros((3, 2)), np.arange(3)))
 
 
@@ -468,7 +468,7 @@ def test_coherent_pairs_give_their_probabilities_back():
 
 def test_repeated_pairs_are_averaged():
     code = np.array([[1, -1, 1], [-1, 1, 0], [0, 0, -1]])
-    with pytest.raises(ValueError, match="Classes 1 and 2 are opposed by no column"):
+    with pytest.raises(ValueError, match="No column of the code separates classes 1 and 2"):
         PairwiseCoupling().fit(training(code, np.zeros((3, 3)), np.arange(3)))
     r = pair_probabilities(np.array([[1.0, 3.0, 0.0]]), Opposed(code))
     np.testing.assert_allclose(r[0, 0, 1], (expit(-1.0) + expit(3.0)) / 2)
@@ -476,7 +476,7 @@ def test_repeated_pairs_are_averaged():
 
 
 def test_coupling_refuses_a_code_that_is_not_pairwise():
-    with pytest.raises(ValueError, match="column 0 opposes 1 to 2"):
+    with pytest.raises(ValueError, match="column 0 has 1 against 2 classes"):
         PairwiseCoupling().fit(
             training(codes.code_matrix("ova", 3), np.zeros((3, 3)), np.arange(3))
         )

@@ -391,7 +391,7 @@ def test_bad_parquet(tmp_path):
     )
     with pytest.raises(DataError, match="more than 39 rows"):
         datasets.read(path, limits=Limits(rows=39))
-    with pytest.raises(DataError, match=r"cut.parquet is no Parquet file, or is damaged"):
+    with pytest.raises(DataError, match=r"cut.parquet is not a Parquet file, or is damaged"):
         datasets.read(write(tmp_path, "cut.parquet", path.read_bytes()[:300]))
 
 

@@ -346,10 +346,10 @@ def test_leakage_is_said_first_and_the_run_without_it_beside():
     second["without"] = ["alive"]
     summary = report.summarise(meta, records)
     answer = section(summary, "answer")
-    assert answer["headline"].startswith("Too good to be true? alive alone gives the class away.")
+    assert answer["headline"].startswith("Possible leakage: alive alone determines the class.")
     assert "ranks best over" not in answer["headline"]  # the second run is no second data set
     topics = {point["topic"]: point["text"] for point in answer["points"]}
-    assert "alone decides the class" in topics["Leakage"]
+    assert "alone determines the class" in topics["Leakage"]
     first_run = [p["text"] for p in answer["points"]][: list(topics).index("Without alive") + 1]
     assert "worth trusting" not in " ".join(first_run)
     assert (
@@ -770,7 +770,7 @@ def test_sets_abstaining_and_costs_are_shown_beside_the_error(one, tmp_path):
     for name in ("page.html", "page.md"):
         report.write(summary, tmp_path / name)
         page = (tmp_path / name).read_text(encoding="utf-8")
-        assert "Beyond the label" in page
+        assert "Prediction sets, abstaining and costs" in page
         assert "mean cost of an answer by distance" in page
     plain = section(report.summarise(meta, records), "decisions")["datasets"][0]
     assert plain["costs"] is None

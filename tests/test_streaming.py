@@ -136,7 +136,7 @@ def test_rows_are_learned_and_forgotten(data):
     assert np.abs(clf.margins(X) - before).max() > 1e-3
     clf.forget(X[1000:], y[1000:])
     np.testing.assert_allclose(clf.margins(X), before, atol=1e-8)
-    with pytest.raises(ValueError, match="was not there"):
+    with pytest.raises(ValueError, match="was not in the first training"):
         clf.partial_fit(X[:2], ["ant", "yak"])
     assert not hasattr(OutputCodeClassifier("ova", "svm"), "partial_fit")
     assert not hasattr(classifier(loss="logistic"), "partial_fit")

@@ -122,7 +122,8 @@ class Classifier(ByRule):
         known = np.isin(y, self.classes_)
         if not known.all():
             raise ValueError(
-                f"Class {y[~known].tolist()[0]!r} was not there in the first training: fit again."
+                f"Class {y[~known].tolist()[0]!r} was not in the first training: fit again with "
+                f"all rows."
             )
         targets = self.code_[np.searchsorted(self.classes_, y)]
         self.machine_.update_rows(rows, targets, sample_weight, add=add)

@@ -234,7 +234,7 @@ class Calibration(Saved):
         found, needs_probabilities = lookup(METHODS, method, "method")
         if needs_probabilities and self.kind == "scores":
             raise ValueError(
-                f"method={method!r} needs probabilities, and the decoder gives scores alone: use "
+                f"method={method!r} needs probabilities, but the decoder gives only scores: use "
                 f"method='rank', or a decoder with probabilities such as 'softmax'."
             )
         return found
@@ -455,8 +455,8 @@ def cross(clf: Any, X: Any, folds: int = 5) -> Any:
     rule = rule_of(clf, "A calibration")
     if rule.decoder.looks_at_rows:
         raise ValueError(
-            f"{type(rule.decoder).__name__} looks at the training rows near a row: held out, a "
-            f"training row would find itself. Use conformal.split with rows of their own."
+            f"{type(rule.decoder).__name__} compares each row with the training rows nearest to "
+            f"it, so training rows cannot calibrate it: use conformal.split with new rows."
         )
     problem = clf.posed(X)
     fold = problem.folds(folds)

@@ -47,7 +47,7 @@ class Finding:
 #: What each finding means, and whether a classifier refuses such a code.
 FINDINGS = {
     "OC001": ("two classes share a codeword", True),
-    "OC002": ("two classes are never opposed by any column", True),
+    "OC002": ("no column separates two classes", True),
     "OC003": ("a column has only one sign", True),
     "OC004": ("two columns are the same problem", False),
     "OC005": ("two columns are the same problem with the signs swapped", False),

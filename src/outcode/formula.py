@@ -150,7 +150,7 @@ class Symbol:
         """Return new axes for None, and some entries of the last axis for an array of places."""
         keys = key if isinstance(key, tuple) else (key,)
         if not isinstance(keys[0], slice) or keys[0] != slice(None):
-            raise FormulaError("a formula treats all rows alike: it takes none of them out")
+            raise FormulaError("a formula cannot select some of the rows")
         found, shape, left = self, [], list(self.shape)
         for part in keys[1:]:
             if part is None:

@@ -32,8 +32,8 @@ def grown(clf: Any, old: Any, new: Any, y_new: Array, weight: Any) -> tuple[Rule
     known = np.isin(y_new, clf.classes_)
     if known.any():
         raise ValueError(
-            f"Class {y_new[known].tolist()[0]!r} is known already: more rows of a known class "
-            f"change every column that sees it, so fit again with all rows."
+            f"Class {y_new[known].tolist()[0]!r} is already a class of the model. New rows of an "
+            f"existing class change every column that uses it: fit again with all rows."
         )
     rows, y = stacked(old, new), np.concatenate([clf.classes_[problem.labels], y_new])
     classes, _ = class_labels(y)
@@ -93,8 +93,8 @@ def training_rows(clf: Any, X: Any) -> Any:
     """Return the rows a classifier was trained on: those given, or those it still has."""
     if isinstance(clf.labels_, LeftOut):
         raise ValueError(
-            "A model file keeps no training labels, which a new class is learned beside: fit "
-            "again with all rows."
+            "A model file does not keep the training labels, which are needed to learn a new "
+            "class: fit again with all rows."
         )
     rows = vars(clf).get("_rows") if X is None else clf.training_rows(X)
     if rows is None:

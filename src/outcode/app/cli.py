@@ -293,8 +293,8 @@ def fit(**choices: Any) -> int:
     """Train one method on all rows of a file and save the model with its preprocessing.
 
     A FOLDER or a quoted PATTERN ("rows/*.parquet") of files with the same columns, and a file of
-    more than 256 MB, are read block by block: a machine on landmarks is trained on all rows.
-    Interrupted, or stopped by a bad row, the same command continues where it stopped.
+    more than 256 MB, are read block by block: a landmark (Nystrom) machine is trained on all rows.
+    If the command is interrupted or stopped by a bad row, the same command continues the work.
     """
     with Heartbeat():
         from outcode.app import commands
@@ -344,7 +344,7 @@ def predict(**choices: Any) -> int:
     help="Markdown file to write; default: standard output.",
 )
 def card(**choices: Any) -> int:
-    """Describe a saved MODEL: classes, input, answers, held-out errors, limits."""
+    """Describe a saved MODEL in Markdown: classes, input, output, held-out errors, limits."""
     from outcode.app import commands
 
     return commands.card(**choices)
@@ -354,12 +354,12 @@ def card(**choices: Any) -> int:
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False), default="model.onnx", show_default=True,
-    help="A .onnx model, a .py file that needs NumPy alone, or a .h header of C.",
+    help="File to write: .onnx, .py (needs only NumPy) or .h (a C header).",
 )  # fmt: skip
-@click.option("--rows", metavar="FILE", help="Rows to compare on; else rows like the support rows.")
+@click.option("--rows", metavar="FILE", help="Rows to compare on; default: random rows.")
 @TEXT
 def export(**choices: Any) -> int:
-    """Write a saved MODEL for another runtime, compared with itself before it is written."""
+    """Write a saved MODEL as ONNX, Python or C, after comparing it with the model."""
     with Heartbeat():
         from outcode.app import commands
 

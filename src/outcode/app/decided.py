@@ -15,8 +15,8 @@ from outcode.words import percent
 #: Between the classes of a set.
 SEPARATOR = " | "
 NOTHING_HELD_OUT = (
-    "This model keeps no held-out rows, which {}: fit one whose decoder has probabilities, for "
-    "example --method ovo+likelihood."
+    "This model has no held-out rows, but {} them: fit a model whose decoder has probabilities, "
+    "for example --method ovo+likelihood."
 )
 
 
@@ -33,7 +33,7 @@ def sets(fitted: Any, table: Any, coverage: float) -> Array:
     clf, rows = classifier_and_rows(fitted, table)
     calibration = conformal.calibration_of(clf.rule_)
     if calibration is None:
-        raise ValueError(NOTHING_HELD_OUT.format("sets of classes need"))
+        raise ValueError(NOTHING_HELD_OUT.format("prediction sets need"))
     method = "lac" if calibration.kind == "probabilities" else "rank"
     return np.asarray(clf.predict_set(rows, coverage, method))
 

@@ -26,7 +26,7 @@ def _numeric_formula(column: Any, x: Any) -> Iterator[Any]:
     holes = scales.holes(x)
     if column.scale:
         if len(column.knots) > 2:
-            raise FormulaError(f"the column {column.name!r} is bent by quantiles")
+            raise FormulaError(f"the column {column.name!r} is transformed by quantiles")
         filled = scales.bent(np.where(holes, column.fill, x), column.knots)
         yield (filled - column.shift[0]) / column.scale[0]
     if column.indicator:

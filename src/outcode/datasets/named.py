@@ -152,7 +152,7 @@ def _from_openml(name: str, known: list[str]) -> Dataset:
         ) from None
     if bunch.target is None or getattr(bunch.target, "ndim", 1) != 1:
         raise DataError(
-            f"OpenML's {name!r} has no single target column: it is no classification set."
+            f"OpenML's {name!r} has no single target column: it is not a classification data set."
         )
     labels = objects(map(text_of, bunch.target))
     target = str(getattr(bunch.target, "name", None) or "class")

@@ -67,7 +67,7 @@ def _class_values(clf: Any, X: Any, by: Any) -> Array:
 def _check_scores(by: Any) -> None:
     if not (isinstance(by, str) and by == "margin"):
         raise ValueError(
-            f"Abstaining by {by!r} needs probabilities, and this classifier has scores alone: use "
+            f"Abstaining by {by!r} needs probabilities, but this classifier has only scores: use "
             f"by='margin', or a decoder with probabilities such as 'softmax'."
         )
 

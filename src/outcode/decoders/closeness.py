@@ -66,7 +66,10 @@ class Closeness(Decoder):
     def fit(self, training: Training) -> Closeness:
         super().fit(training)
         if kernels.named(self.kernel).given:
-            raise ValueError("The closeness of new margins cannot be given: name a kernel.")
+            raise ValueError(
+                "Closeness needs kernel values of new margins, so its kernel cannot be "
+                "precomputed: give the name of a kernel."
+            )
         shape: dict[str, Any] = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
         self.kernel_ = kernels.resolve(self.kernel, self.code_.astype(np.float64), **shape)
         return self

@@ -23,7 +23,7 @@ from outcode.training import Training
 
 def _is_linear(decoder: ContinuousCode) -> bool:
     if decoder.kernel != "linear":
-        raise AttributeError("With a kernel between margins the scores are no sums over columns.")
+        raise AttributeError("With a kernel between margins the scores are not sums over columns.")
     return True
 
 

@@ -103,9 +103,9 @@ class PairwiseCoupling(Sigmoids):
         if np.any(sides != 1):
             column = int(np.argmax(np.any(sides != 1, axis=0)))
             raise ValueError(
-                f"Pairwise coupling reads columns that oppose exactly two classes, as in 'ovo'; "
-                f"column {column} opposes {sides[0, column]} to {sides[1, column]}. Use the "
-                f"decoder 'bradley-terry', which couples any code."
+                f"Pairwise coupling needs columns with one class on each side, as in 'ovo'; column "
+                f"{column} has {sides[0, column]} against {sides[1, column]} classes. Use the "
+                f"decoder 'bradley-terry', which takes any code."
             )
         super().check_code(code)
 

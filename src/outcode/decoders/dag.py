@@ -84,8 +84,8 @@ def _pairs(code: Array) -> tuple[Array, Array]:
     if len(missing):
         q, r = missing[0]
         raise ValueError(
-            f"The decision graph needs a column for each pair of classes, and no column opposes "
-            f"classes {q} and {r} alone: use code='ovo'."
+            f"The decision graph needs a column for each pair of classes, and no column has "
+            f"classes {q} and {r} only: use code='ovo'."
         )
     return column, np.take_along_axis(code, np.maximum(column, 0), axis=1)
 

@@ -190,9 +190,9 @@ class Sigmoids(Decoder):
         if np.count_nonzero(together) > len(code):  # more than each class with itself
             first, second = np.nonzero(np.triu(together, 1))
             raise ValueError(
-                f"Classes {first[0]} and {second[0]} are opposed by no column of the code: no "
-                f"margin separates them, so they have no probabilities of their own. Give a "
-                f"code with a column in which they have opposite signs."
+                f"No column of the code separates classes {first[0]} and {second[0]}, so their "
+                f"probabilities cannot be estimated: use a code with a column in which they have "
+                f"opposite signs."
             )
 
     def exponents(self, margins: Array) -> Array:

@@ -26,7 +26,9 @@ from outcode.training import Training
 def is_sum(decoder: Any) -> bool:
     """Say whether the scores are sums over columns, or why not."""
     if decoder.loss == "exponential":
-        raise AttributeError("The exponential loss is summed in log form: its scores are no sums.")
+        raise AttributeError(
+            "The scores of the exponential loss are logarithms of sums, not sums over columns."
+        )
     return True
 
 

@@ -156,7 +156,9 @@ def _formula(element: Any, function: Callable[[Any], Any], given: Symbol) -> Sym
         name = type(element).__name__
         raise ModelError(f"{name} cannot be exported: {why}.") from None
     if not isinstance(found, Symbol):
-        raise ModelError(f"{type(element).__name__} cannot be exported: it is no formula.")
+        raise ModelError(
+            f"{type(element).__name__} cannot be exported: it cannot be written as a formula."
+        )
     return found
 
 
@@ -185,7 +187,7 @@ def _encoded(encoders: Sequence[Any]) -> tuple[tuple[Column, ...], Symbol, Any]:
         elif can(encoder, HasFormula):
             found = encoder.formula(found)
         else:
-            raise FormulaError(f"the step {type(encoder).__name__} is no formula")
+            raise FormulaError(f"the step {type(encoder).__name__} cannot be written as a formula")
     return columns, found, rows
 
 

@@ -22,7 +22,9 @@ def model(description: Description) -> Any:
     try:
         from onnx import TensorProto, helper
     except ImportError:
-        raise ImportError('ONNX needs more: pip install "outcode[onnx]".') from None
+        raise ImportError(
+            'Export to ONNX needs the package onnx: pip install "outcode[onnx]".'
+        ) from None
     graph = Graph()
     for name, output in description.outputs.items():
         graph.output(name, output, description.classes if name == "label" else None)
@@ -168,7 +170,7 @@ def runner(model: Any) -> Any:
         import onnxruntime
     except ImportError:
         raise ImportError(
-            'The export is compared in onnxruntime: pip install "outcode[onnx]".'
+            'Each export is compared with the model in onnxruntime: pip install "outcode[onnx]".'
         ) from None
     if model.ByteSize() > LARGEST:
         raise ModelError(

@@ -40,7 +40,7 @@ class Custom(Kernel):
 
     def values(self, A: Rows, B: Rows) -> Array:
         if symbolic(A.values):
-            raise FormulaError("the kernel is a function of yours: use a named kernel")
+            raise FormulaError("the kernel is a user-defined function: use a named kernel")
         values = np.asarray(self.function(A.values, B.values), dtype=np.float64)
         if values.shape != (len(A), len(B)):
             raise ValueError(

@@ -72,7 +72,10 @@ class Concatenated(Machine):
     ) -> Concatenated:
         inner = self._inner()
         if get_tags(inner).input_tags.pairwise:
-            raise ValueError("A kernel matrix has no rows to put an extension behind: give rows.")
+            raise ValueError(
+                "Extensions are appended to the rows, so the kernel cannot be precomputed: give "
+                "rows."
+            )
         targets = as_targets(targets, X.shape[0])
         self.extensions_ = self._extensions(targets.shape[1])
         rows, columns = np.nonzero(targets)

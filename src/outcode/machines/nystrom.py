@@ -473,7 +473,7 @@ def _matching(targets: Array, signs: Array) -> Array:
     kinds, which = _groups(targets)
     same = (kinds[:, None, :] == signs[None, :, :]).all(axis=2)
     if not same.any(axis=1).all():
-        raise ValueError("These rows have targets of a class that was not there in training.")
+        raise ValueError("These rows have a class that was not in the training set.")
     return same.argmax(axis=1)[which]
 
 

@@ -84,7 +84,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         return _model(document, Place(tensors, TREE))
     except ModelError as fault:
-        raise ModelError(f"{str(path)!r} holds no sound model: {fault}") from None
+        raise ModelError(f"{str(path)!r} is not a valid model file: {fault}") from None
 
 
 def _model(document: dict[str, Any], place: Place) -> Any:

@@ -68,7 +68,7 @@ def write(raw: bytes, path: Any) -> None:
         if target.is_dir():
             raise ModelError(f"Cannot write {str(path)!r}: it is a folder. Give a file name.")
         if target.exists() and not target.is_file():
-            raise ModelError(f"Cannot write {str(path)!r}: it is no ordinary file. Give another.")
+            raise ModelError(f"Cannot write {str(path)!r}: it is not a regular file. Give another.")
         with open(beside, "xb") as file:
             file.write(raw)
             file.flush()
@@ -179,8 +179,8 @@ def _check_sum(raw: bytes, stop: int, name: str) -> None:
     digest.update(view[end:])
     if digest.hexdigest().encode() != raw[start:end]:
         raise ModelError(
-            f"{name!r} was altered or is cut short: its checksum does not fit. Get the file again, "
-            f"or save the model again."
+            f"{name!r} was altered or is cut short: its checksum does not match. Get the file "
+            f"again, or save the model again."
         )
 
 

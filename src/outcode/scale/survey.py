@@ -176,7 +176,9 @@ class Encoded:
         labels = np.minimum(labels, len(self.classes) - 1)
         if len(block) and not np.array_equal(self.classes[labels], _sortable(block)):
             row = int(np.argmax(self.classes[labels] != _sortable(block)))
-            raise block.error(f"the label {block.y[row]!r} was not there in the first pass.", row)
+            raise block.error(
+                f"the label {block.y[row]!r} was not found in the first pass over the data.", row
+            )
         if self.weights is None:
             return replace(block, group=labels)
         own = 1.0 if block.weight is None else block.weight

@@ -111,7 +111,8 @@ def _refuse(choices: dict[str, Any]) -> None:
     for name in ALONE:
         if choices.get(name) is not None and name != "data_dir":
             raise ValueError(
-                f"--{name} is for a single file in memory; files read block by block do without."
+                f"--{name} is for a single file in memory; it cannot be used with files that are "
+                f"read block by block."
             )
 
 

@@ -84,16 +84,16 @@ def _input(first: Any, clf: Any) -> list[Block]:
         (Entry(c.name), Entry(c.kind), Entry(_values(c)), Entry(str(c.n_outputs), c.n_outputs))
         for c in first.columns_[:MOST]
     )
-    words = "column", "kind", "a missing cell becomes"
+    words = "column", "kind", "missing values become"
     heads = *(Head(word, numeric=False) for word in words), Head("features")
     left = len(first.columns_) - len(rows)
     more: list[Block] = [Text((f"{count(left, 'more column')}.",))] if left else []
-    return [Table("Columns of a row, as raw as in the file", heads, rows), *more]
+    return [Table("Columns, as they are in the file", heads, rows), *more]
 
 
 def _values(column: Any) -> str:
     fill = number(column.fill) if isinstance(column.fill, float) else repr(column.fill)
-    text = fill + (", and is marked" if column.indicator else "")
+    text = fill + (", and an indicator" if column.indicator else "")
     return f"{text}; of {listing(list(column.values), 6)}" if column.values else text
 
 
@@ -102,7 +102,7 @@ def _answers(clf: Any) -> list[Block]:
     told = {
         "label": "the class with the largest score",
         "probabilities": "yes" if proba else "no: the decoder gives scores",
-        "prediction sets and abstaining": "no: the model keeps no held-out rows"
+        "prediction sets and abstaining": "no: the model has no held-out rows"
         if kept is None
         else f"yes, from {count(len(kept.labels), 'held-out row')} ({kept.kind})",
     }
@@ -122,7 +122,7 @@ def _held_out(clf: Any) -> list[Block]:
         at = int(np.searchsorted(curve.coverage, share))
         points.append(
             Point(
-                f"error of the surest {percent(share, 0)}",
+                f"error of the {percent(share, 0)} most confident rows",
                 percent(float(curve.error[min(at, len(curve.error) - 1)])),
             )
         )
@@ -155,7 +155,8 @@ def _studied(store: str | None, clf: Any) -> list[Block]:
     data = meta["datasets"][0]
     if set(map(str, data["classes"])) != set(map(str, clf.classes_)):
         raise study.StoreError(
-            f"The study in {store} has other classes than the model: name the study of its data."
+            f"The study in {store} has other classes than the model: give the study of the same "
+            f"data."
         )
     board = results.leaderboard([r for r in records if r["dataset"] == data["name"]])
     heads = Head("method", numeric=False), Head("error"), Head("log loss"), Head("folds")

@@ -188,11 +188,14 @@ def _on_fewer_rows(plan: study.Study, seconds: float, n_jobs: int | None) -> stu
 
 
 def _without_leaks(data: datasets.Dataset) -> Iterator[datasets.Dataset]:
-    """Yield the data set without the columns that alone give the class away, if there are any."""
+    """Yield the data set without the columns that alone determine the class, if there are any."""
     leaks = [name for f in data.findings if f.code == LEAK for name in f.columns]
     if not leaks or len(leaks) >= len(data.table.names) or data.table.sparse is not None:
         return
-    say(f"A second run leaves out {printable(', '.join(leaks), 200)}, which gives the class away.")
+    say(
+        f"A second run leaves out {printable(', '.join(leaks), 200)}: alone, it determines the "
+        f"class, which may be leakage."
+    )
     yield replace(
         data,
         name=f"{data.name} without {', '.join(leaks)}",

@@ -12,7 +12,7 @@ from outcode.words import size
 
 
 def export_model(model: str, output: str, rows: str | None, **choices: Any) -> int:
-    """Write a model for another runtime, compared with itself first."""
+    """Write a model for another runtime, after comparing the export with the model."""
     writable(
         output, tuple(export.FORMATS), keep=[model, *([rows] if rows else [])], what="an export"
     )

@@ -47,7 +47,10 @@ def dataset(source: str, choices: dict[str, Any]) -> Large:
         f"A sample of {len(data.y):,} of {n_rows:,} rows, each class as frequent as in all, for "
         f"methods that need their rows in memory; the method landmarks is trained on all of them."
     )
-    say(f"{len(data.y):,} of {n_rows:,} rows are a sample for exact methods; landmarks has all.")
+    say(
+        f"{len(data.y):,} of {n_rows:,} rows are a sample for exact methods; the method "
+        f"landmarks uses all rows."
+    )
     places = "".join(part.cut.place for part in parts).encode()
     own = hashlib.sha256(content_hash(data.table, data.y).encode() + places).hexdigest()
     split = _split(data.y, choices["folds"], choices["seed"])

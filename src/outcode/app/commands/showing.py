@@ -59,7 +59,9 @@ def _code(
         matrix = codes.code_matrix(name, len(names), X, labels, "svm", random_state=seed)
         return matrix, [str(label) for label in names]
     if classes is None:
-        raise click.UsageError("Say how many classes the code is for: --classes 5, or --data FILE.")
+        raise click.UsageError(
+            "Give the number of classes of the code: --classes 5, or --data FILE."
+        )
     return codes.code_matrix(name, classes, random_state=seed), [str(q) for q in range(classes)]
 
 

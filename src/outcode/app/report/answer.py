@@ -68,18 +68,18 @@ def _range(metric: Metric, ends: list[float] | None) -> str:
 
 
 def _leakage(evidence: Evidence) -> Iterator[str]:
-    """Yield what must be known before any number: columns that give the class away."""
+    """Yield what must be known before any number: columns that alone determine the class."""
     for data in evidence.datasets:
         if data.leaks:
             where = f" of {data.name}" if len(evidence.datasets) > 1 else ""
             yield (
-                f"Too good to be true? {listing(data.leaks)}{where} alone "
-                f"{'gives' if len(data.leaks) == 1 else 'give'} the class away."
+                f"Possible leakage: {listing(data.leaks)}{where} alone "
+                f"{'determines' if len(data.leaks) == 1 else 'determine'} the class."
             )
 
 
 def _guessing(evidence: Evidence, found: dict[str, Any]) -> bool:
-    """Return whether the best method is no better than always naming the largest class."""
+    """Return whether the best method is no better than always predicting the largest class."""
     if len(evidence.datasets) > 1 or evidence.measure != "error":
         return False
     guess = evidence.datasets[0].guess
@@ -101,8 +101,9 @@ def _headline(evidence: Evidence, found: dict[str, Any], taken: Choice | None) -
     if _guessing(evidence, found):
         data, error = evidence.datasets[0], percent(first["mean"])
         return (
-            f"No method is significantly better than guessing on {data.name}: always naming the "
-            f"largest class errs in {percent(data.guess)}, {first['method']} in {error}."
+            f"No method is significantly better than guessing on {data.name}: always predicting "
+            f"the largest class has an error of {percent(data.guess)}, {first['method']} of "
+            f"{error}."
         )
     level = sum(not pair["significant"] for pair in pairs)
     told = _first(evidence, found)
@@ -275,7 +276,9 @@ def _classes(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
 def _ground(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
     guess = evidence.datasets[0].guess
     if len(evidence.datasets) == 1 and guess is not None and found["measure"] == "error":
-        yield _point("Guessing", f"Always naming the largest class would err in {percent(guess)}.")
+        yield _point(
+            "Guessing", f"Always predicting the largest class has an error of {percent(guess)}."
+        )
     left = found["methods_left_out"]
     out = (
         f" {listing(left)} {'is' if len(left) == 1 else 'are'} not compared: too few finished."
@@ -296,11 +299,13 @@ def _ground(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
 
 
 def _without(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
-    """Yield what the methods come to without the columns that give the class away."""
+    """Yield what the methods come to without the columns that alone determine the class."""
     for data in evidence.datasets:
         if data.leaks:
-            text = f"{listing(data.leaks)} alone decides the class of every row (finding {LEAK}). "
-            text += "If it is not known before the class is, no number here holds."
+            text = (
+                f"{listing(data.leaks)} alone determines the class of every row (finding {LEAK}). "
+            )
+            text += "If its value is not known before the class, these results are not valid."
             yield _point("Leakage", text, "bad")
     for variant in evidence.variants:
         ranking = against_best(variant)["ranking"]

@@ -123,7 +123,10 @@ def _table(d: dict[str, Any]) -> Table:
     heads, some = [Head("method", numeric=False), Head("error", "of all test rows")], d["methods"]
     if d["costs"]:
         heads.append(Head("cost", "mean cost of an answer"))
-    heads += [Head(f"error, {s}%", f"among the surest {s}% of the rows") for s in ANSWERED]
+    heads += [
+        Head(f"error, {s}%", f"among the {s}% of the rows with the highest confidence")
+        for s in ANSWERED
+    ]
     heads += [Head("coverage", "share of sets that hold the true class"),
               Head("classes", "mean number of classes in a set"),
               Head("single", "share of sets with one class")]  # fmt: skip

@@ -16,7 +16,7 @@ from outcode.results import detail, finite, fold_table, mapping, metric_of
 
 Cell = Mapping[str, Any]
 
-#: The finding about a column that alone gives the class away.
+#: The finding about a column that alone determines the class.
 LEAK = "OD004"
 
 
@@ -44,14 +44,14 @@ class Data:
 
     @property
     def leaks(self) -> list[str]:
-        """The columns that alone give the class away."""
+        """The columns that alone determine the class."""
         found = (mapping(f) for f in listed(self.about.get("findings")))
         names = (listed(f.get("columns")) or ["a column"] for f in found if f.get("code") == LEAK)
         return [clean(name, 60) for columns in names for name in columns]
 
     @property
     def guess(self) -> float | None:
-        """The error of always naming the largest class, None where the classes are not known."""
+        """The error of always predicting the largest class, None if the classes are unknown."""
         return 1 - max(self.counts) / sum(self.counts) if any(self.counts) else None
 
 

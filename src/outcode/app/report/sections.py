@@ -41,23 +41,21 @@ class Section:
 
 #: The sections of the page, in its order.
 SECTIONS = {
-    "data": Section(
-        "What was understood of the data", provenance.data_sets, provenance.data_blocks
-    ),
+    "data": Section("The data", provenance.data_sets, provenance.data_blocks),
     "answer": Section("The answer", answer.numbers, answer.blocks),
     "leaderboard": Section("Leaderboard", leaderboard.numbers, leaderboard.blocks),
     "comparison": Section("Are the differences real?", comparison.numbers, comparison.blocks),
     "influence": Section("Which columns matter", influence.numbers, influence.blocks),
     "classes": Section("Classes and confusions", classes.numbers, classes.blocks),
     "probabilities": Section(
-        "What the probabilities are worth", probabilities.numbers, probabilities.blocks
+        "Calibration of the probabilities", probabilities.numbers, probabilities.blocks
     ),
-    "decisions": Section("Beyond the label", decided.numbers, decided.blocks),
+    "decisions": Section("Prediction sets, abstaining and costs", decided.numbers, decided.blocks),
     "code": Section("The code", codes.code_matrices, codes.code_blocks),
     "bits": Section("Wrong dichotomies per test row", codes.bit_errors, codes.bit_blocks),
     "paths": Section("Choice of the kernel width", widths.numbers, widths.blocks),
     "findings": Section("Findings and failures", provenance.findings, provenance.finding_blocks),
-    "repeat": Section("To repeat it", provenance.repeat, provenance.repeat_blocks),
+    "repeat": Section("How to repeat it", provenance.repeat, provenance.repeat_blocks),
 }
 
 

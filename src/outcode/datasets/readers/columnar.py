@@ -61,7 +61,7 @@ def _said_damaged(source: Source, kind: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, NotImplementedError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise DataError(f"{source.name} is no {kind} file, or is damaged: {reason}.") from None
+        raise DataError(f"{source.name} is not a {kind} file, or is damaged: {reason}.") from None
 
 
 def _flat(schema: Any) -> list[str]:

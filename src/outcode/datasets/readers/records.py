@@ -29,7 +29,8 @@ def records(source: Source, options: Options) -> Found:
             raise
         where = text[: getattr(error, "pos", 0)].count("\n") + 1
         raise DataError(
-            f"{source.name}, line {where}: this is no JSON of records, or it is cut off ({error})."
+            f"{source.name}, line {where}: this is not JSON with records, or it is cut off "
+            f"({error})."
         ) from None
     if not found.n_rows:
         raise DataError(f"{source.name} holds no records: expected a list of JSON objects.")

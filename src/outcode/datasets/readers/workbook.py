@@ -33,7 +33,7 @@ def workbook(source: Source, options: Options) -> Found:
     about, rows = _converted(source, sheet)
     if "error" in about:
         raise DataError(
-            f"{source.name} is no workbook, or is damaged or cut off: {about['error']}."
+            f"{source.name} is not a workbook, or is damaged or cut off: {about['error']}."
         )
     if sheet and about["sheet"] is None:
         raise unknown(sheet, tuple(about["names"]), "sheet", source.name)

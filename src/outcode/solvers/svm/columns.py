@@ -346,7 +346,7 @@ def _nearest(s: Array, margins: Array, gram: Store) -> Array:
     if len(support) > gram.largest_square:
         warn(
             f"The kernel values of {len(support):,} support vectors do not fit into max_memory: "
-            f"what leaving one out does is taken to be as much as it can be. Raise max_memory.",
+            f"leave-one-out uses the largest possible change instead. Raise max_memory.",
         )
         return support[:0]
     most = min(max(len(support), NEIGHBOURS), gram.largest_square - len(support))
