@@ -357,6 +357,8 @@ def test_leakage_is_said_first_and_the_run_without_it_beside():
         == section(report.summarise(*alone(meta, records, "d without alive")), "answer")["best"]
     )
     assert "Trust these numbers" in topics["Without alive"]
+    assert [point["topic"] for point in answer["points"]].count("Runs") == 1
+    assert list(topics)[-1] == "Runs"
     tables = section(summary, "leaderboard")["tables"]
     assert [table["dataset"] for table in tables] == ["d", "d without alive"]
 

@@ -42,17 +42,18 @@ def counted(cells: Array) -> Any:
 
 def weights(counts: Any) -> Array:
     """Return the inverse document frequencies, float32 (BUCKETS,)."""
-    seen = np.bincount(counts.indices, minlength=BUCKETS)
-    return np.asarray(1.0 + np.log((1 + counts.shape[0]) / (1 + seen)), dtype=np.float32)
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    return np.asarray(TfidfTransformer().fit(counts).idf_, dtype=np.float32)
 
 
 def weighted(counts: Any, idf: Array) -> Any:
     """Return the rows of tf-idf, each of length 1."""
-    rows = counts.astype(np.float64)
-    rows.data = 1.0 + np.log(rows.data)
-    rows = rows @ sp.diags_array(idf.astype(np.float64))
-    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    return sp.csr_matrix(sp.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)) @ rows)
+    from sklearn.feature_extraction.text import TfidfTransformer
+
+    transformer = TfidfTransformer(sublinear_tf=True)
+    transformer.idf_ = idf.astype(np.float64)
+    return transformer.transform(counts)
 
 
 def projection(rows: Any, n_topics: int, spread: float) -> Array:

@@ -18,43 +18,37 @@ class ValueColumns:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.n_rows = 0
-        self._cells: dict[str, list[Any]] = {}
-        self._done: dict[str, list[Any]] = {}
+        self._names: dict[str, None] = {}
+        self._rows: list[dict[str, Any]] = []
+        self._chunks: list[dict[str, Any]] = []
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in the order in which they came up."""
-        return tuple(self._cells)
+        return tuple(self._names)
 
     def add(self, record: dict[str, Any]) -> None:
         """Add one row."""
-        start = self.n_rows % CHUNK
-        for name, value in record.items():
-            cells = self._cells.get(name)
-            if cells is None:
-                self._cells[name] = cells = []
-                self._done[name] = [pa.nulls(self.n_rows - start)] if self.n_rows > start else []
-                self.source.limits.table(self.n_rows + 1, len(self._cells), self.source.name)
-            if len(cells) < start:
-                cells.extend([None] * (start - len(cells)))
-            cells.append(value)
         self.n_rows += 1
-        if self.n_rows % CHUNK == 0:
-            self.source.limits.table(self.n_rows, len(self._cells), self.source.name)
-            self._close(CHUNK)
+        self._rows.append(record)
+        if not record.keys() <= self._names.keys():
+            self._names |= dict.fromkeys(record)
+            self.source.limits.table(self.n_rows, len(self._names), self.source.name)
+        if len(self._rows) == CHUNK:
+            self._close()
 
-    def _close(self, size: int) -> None:
+    def _close(self) -> None:
         """Turn the chunk of rows collected so far into arrays."""
-        for name, cells in self._cells.items():
-            cells.extend([None] * (size - len(cells)))
-            self._done[name].append(typed(cells))
-            self._cells[name] = []
+        self.source.limits.table(self.n_rows, len(self._names), self.source.name)
+        rows, self._rows = self._rows, []
+        self._chunks.append({name: typed([row.get(name) for row in rows]) for name in self._names})
 
     def arrays(self) -> list[Any]:
         """Return the columns, each of one type."""
-        self.source.limits.table(self.n_rows, len(self._cells), self.source.name)
-        self._close(self.n_rows % CHUNK)
-        return [_joined(self._done.pop(name)) for name in self._cells]
+        self._close()
+        sizes = [len(next(iter(chunk.values()), ())) for chunk in self._chunks]
+        pairs = list(zip(self._chunks, sizes, strict=True))
+        return [_joined([chunk.pop(n, pa.nulls(k)) for chunk, k in pairs]) for n in self._names]
 
 
 def typed(cells: list[Any]) -> Any:
@@ -77,12 +71,9 @@ def _real(value: float) -> float:
 def _joined(chunks: list[Any]) -> Any:
     """Return chunks as one array: text if their types differ."""
     kinds = {chunk.type for chunk in chunks if len(chunk) != chunk.null_count}
-    if len(kinds) <= 1:
-        kind = kinds.pop() if kinds else pa.null()
-        return pa.chunked_array([_nulls(c, kind) for c in chunks], type=kind)
-    words = [pa.array(map(text_of, chunk.to_pylist()), pa.string()) for chunk in chunks]
-    return pa.chunked_array(words)
-
-
-def _nulls(chunk: Any, kind: Any) -> Any:
-    return chunk if chunk.type == kind else pa.nulls(len(chunk), kind)
+    if len(kinds) > 1:
+        chunks = [pa.array(map(text_of, chunk.to_pylist()), pa.string()) for chunk in chunks]
+        return pa.chunked_array(chunks)
+    kind = kinds.pop() if kinds else pa.null()
+    alike = [chunk if chunk.type == kind else pa.nulls(len(chunk), kind) for chunk in chunks]
+    return pa.chunked_array(alike, type=kind)

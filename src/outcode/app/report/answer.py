@@ -38,13 +38,14 @@ def numbers(evidence: Evidence) -> dict[str, Any]:
     said = [*_leakage(evidence), _headline(evidence, found, None if leaking else taken)]
     said += [part["headline"] for part in honest if part["headline"]]
     best = taken.method if named and not leaking else None
+    points = [point for topic in topics for point in _told(topic, evidence, found)]
+    own = [point for point in points if point["topic"] not in OF_STUDY]
+    ground = [point for point in points if point["topic"] in OF_STUDY]
+    own += [p for part in honest for p in part["points"] if p["topic"] not in OF_STUDY]
     return {
         "headline": " ".join(said),
         "best": next((part["best"] for part in honest), best),
-        "points": [
-            *(point for topic in topics for point in _told(topic, evidence, found)),
-            *(point for part in honest for point in part["points"] if point["topic"] != "Guessing"),
-        ],
+        "points": own + ground,
     }
 
 
@@ -314,17 +315,18 @@ def _without(evidence: Evidence, found: dict[str, Any]) -> Iterator[Told]:
             yield _point(f"Without {columns}", "No method has finished without it.", "open")
             continue
         taken, metric = choice(variant), variant.metric
-        worth = (
-            f"{taken.method} has {taken.value}, {ranking[0]['method']} the best {metric.label}, "
-        )
+        first, least = ranking[0]["method"], metric.written(ranking[0]["mean"])
+        worth = f"{taken.method} has {taken.value}"
+        worth += f", {first} the best {metric.label}, {least}" if taken.value != least else ""
         yield _point(
             f"Without {columns}",
-            f"{worth}{metric.written(ranking[0]['mean'])}. Trust these numbers if the column is "
-            f"not known beforehand.",
+            f"{worth}. Trust these numbers if the column is not known beforehand.",
             "open",
         )
 
 
+#: Topics of the whole study, said once.
+OF_STUDY = "Guessing", "Left out", "Runs"
 #: Topics that make no sense without a winner.
 WINNERS = "Runner-up", "Baselines", "Time", "Probabilities", "Classes"
 TOPICS: dict[str, Callable[[Evidence, dict[str, Any]], Iterator[Told]]] = {

@@ -23,8 +23,7 @@ CHUNK_ROWS = 50_000
 CHUNK_CELLS = 1_000_000
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_QUOTED_CELL = re.compile(rf"\s*({_QUOTED})\s*", re.S)
-_PLAIN_CELL = re.compile(r"[^,]*")
+_CELL = re.compile(rf"\s*(?:({_QUOTED})|([^,]*))\s*(,|$)?", re.S)
 _ENTRY = re.compile(rf"\s*(\d{{1,9}})\s+(?:({_QUOTED})\s*|([^,]*))(?:,|$)", re.S)
 _ATTRIBUTE = re.compile(
     rf"@attribute\s+(?:({_QUOTED})\s*|([^\s{{]+)(?=[\s{{])\s*)(\S.*)$", re.I | re.S
@@ -172,20 +171,18 @@ def split(line: str, where: str) -> list[str | None]:
         cells = [cell.strip() for cell in line.split(",")]
         return [None if cell in ("?", "") else cell for cell in cells]
     found: list[str | None] = []
-    at = 0
-    while True:
-        quoted = _QUOTED_CELL.match(line, at)
-        match: Any = quoted or _PLAIN_CELL.match(line, at)
-        cell = unquoted(quoted[1]) if quoted else match[0].strip()
+    at, more = 0, True
+    while more:
+        match: Any = _CELL.match(line, at)
+        quoted, plain, end = match.groups()
+        cell = unquoted(quoted) if quoted else plain.strip()
         if not quoted and cell.startswith(("'", '"')):
             raise DataError(f"{where}: the quote that opens at {cell[:30]!r} is not closed.")
-        found.append(None if not quoted and cell in ("?", "") else cell)
-        at = match.end()
-        if at == len(line):
-            return found
-        if line[at] != ",":
+        if end is None:
             raise DataError(f"{where}: expected a comma after the quoted cell {cell[:30]!r}.")
-        at += 1
+        found.append(None if not quoted and cell in ("?", "") else cell)
+        at, more = match.end(), end == ","
+    return found
 
 
 @dataclass(frozen=True)

@@ -146,25 +146,29 @@ def _sample(source: Source) -> list[str]:
 # --- the rows, by pyarrow ---
 
 
+def _table(body: memoryview, plan: Plan, quote: str, size: int, **options: Any) -> Any:
+    """Return the rows as a table of pyarrow: of texts, unless other types are given."""
+    keys = [str(j) for j in range(len(plan.layout.names))]
+    types = dict.fromkeys(keys, pa.string()) | options.pop("types", {})
+    return arrow_csv.read_csv(
+        pa.BufferReader(body),
+        arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=size),
+        arrow_csv.ParseOptions(
+            delimiter=plan.delimiter, quote_char=quote or False, newlines_in_values=True,
+            invalid_row_handler=options.pop("handler", None),
+        ),
+        arrow_csv.ConvertOptions(column_types=types, **options),
+    )  # fmt: skip
+
+
 def _plain(body: memoryview, plan: Plan, numbers: Collection[str]) -> Any:
     """Return the columns with these as plain numbers, None where a cell is not one."""
     if not numbers:
         return None
-    names = plan.layout.names
-    keys = [str(j) for j in range(len(names))]
-    pairs = zip(keys, names, strict=True)
+    types = {str(j): pa.float64() for j, name in enumerate(plan.layout.names) if name in numbers}
     try:
-        return arrow_csv.read_csv(
-            pa.BufferReader(body),
-            arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=PARSED),
-            arrow_csv.ParseOptions(
-                delimiter=plan.delimiter, quote_char=plan.quote, newlines_in_values=True
-            ),
-            arrow_csv.ConvertOptions(
-                column_types={k: pa.float64() if n in numbers else pa.string() for k, n in pairs},
-                null_values=sorted(MISSING),
-            ),
-        ).columns
+        missing = sorted(MISSING)
+        return _table(body, plan, plan.quote, PARSED, types=types, null_values=missing).columns
     except pa.ArrowInvalid:
         return None
 
@@ -176,10 +180,10 @@ def _parse(body: memoryview, plan: Plan, name: str) -> Any:
     """
     if not bytes(body[:BLOCK]).strip():
         raise DataError(f"{name} has a header and no rows of data.")
-    parsed = _Pass(plan.layout, plan.delimiter, name)
+    parsed = _Pass(plan, name)
     found, fault = parsed.run(body, plan.quote)
     if fault:
-        parsed = _Pass(plan.layout, plan.delimiter, name)
+        parsed = _Pass(plan, name)
         found, again = parsed.run(body, "")
         if again or parsed.ragged or plan.delimiter == ",":
             raise DataError(fault)
@@ -191,35 +195,23 @@ def _parse(body: memoryview, plan: Plan, name: str) -> Any:
 class _Pass:
     """One pass of pyarrow over the rows; those of another width are set aside."""
 
-    def __init__(self, layout: Layout, delimiter: str, name: str) -> None:
-        self.layout, self.delimiter, self.name = layout, delimiter, name
+    def __init__(self, plan: Plan, name: str) -> None:
+        self.plan, self.layout, self.name = plan, plan.layout, name
         self.ragged: list[Any] = []
 
     def run(self, body: memoryview, quote: str) -> tuple[Any, str]:
         """Return the table of texts, and the fault if quotes make no sense."""
-        try:
-            found = self._read(body, quote, PARSED)
-        except pa.ArrowInvalid as error:
-            if "straddl" not in str(error):
-                return None, self._malformed(str(error).splitlines()[0], 0)
+        for size in (PARSED, LONGEST_ROW):
             self.ragged.clear()
             try:
-                found = self._read(body, quote, LONGEST_ROW)
-            except pa.ArrowInvalid as longer:
-                return None, self._malformed(str(longer).splitlines()[0], 0)
-        return found, self._open_quote(found, body, quote) if quote else ""
-
-    def _read(self, body: memoryview, quote: str, size: int) -> Any:
-        keys = [str(j) for j in range(len(self.layout.names))]
-        return arrow_csv.read_csv(
-            pa.BufferReader(body),
-            arrow_csv.ReadOptions(column_names=keys, use_threads=False, block_size=size),
-            arrow_csv.ParseOptions(
-                delimiter=self.delimiter, quote_char=quote or False, newlines_in_values=True,
-                invalid_row_handler=self._set_aside,
-            ),
-            arrow_csv.ConvertOptions(column_types=dict.fromkeys(keys, pa.string())),
-        )  # fmt: skip
+                found = _table(body, self.plan, quote, size, handler=self._set_aside)
+            except pa.ArrowInvalid as error:
+                fault = str(error).splitlines()[0]
+                if size == LONGEST_ROW or "straddl" not in fault:
+                    return None, self._malformed(fault, 0)
+            else:
+                return found, self._open_quote(found, body, quote) if quote else ""
+        raise AssertionError("the larger size decides")
 
     def _set_aside(self, row: Any) -> str:
         if row.actual_columns == 1 and not row.text.strip():
@@ -256,7 +248,7 @@ class _Pass:
         n = first.actual_columns
         cells = f"{n} cell" if n == 1 else f"{n} cells"
         if many > max(1, RAGGED * n_rows):
-            kind = DELIMITERS.get(self.delimiter, "delimiter")
+            kind = DELIMITERS.get(self.plan.delimiter, "delimiter")
             raise DataError(
                 f"{self.name}, {where} has {cells}, but {width}, and {many - 1} more such rows. A "
                 f"{kind} inside a cell needs quotes around the cell; a missing cell is left empty."
