@@ -33,7 +33,7 @@ PULLING, NAMED = 10, 5
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why one row is given its class.
+    """The explanation of one prediction.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from outcode.words import number, percent
 
 
 def error(labels: Array, predicted: Array) -> float:
-    """Return the share of rows predicted wrong.
+    """Return the share of wrong predictions.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def reliability(labels: Array, proba: Array, bins: int = 15) -> Reliability:
 
 
 def calibration_error(labels: Array, proba: Array) -> float:
-    """Return the mean gap between stated probability and share right, over 15 bins.
+    """Return the mean gap between stated probability and accuracy, over 15 bins.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def calibration_error(labels: Array, proba: Array) -> float:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number that a cell of a study has.
+    """A metric that studies measure.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ MEASURES: dict[str, Metric] = {}
 
 
 def enter(*metrics: Metric) -> None:
-    """Enter metrics into the tables.
+    """Register metrics.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Rule:
-    """A trained machine and the decoder that reads it.
+    """A trained machine and its fitted decoder.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class Rule:
 
 @dataclass
 class Training:
-    """What a decoder may ask for when it is fitted, computed only if asked.
+    """Data that a decoder can use when it is fitted; each item is computed on demand.
 
     Samples of weight 0 are not trained on; whatever a decoder sums over samples is weighted.
 

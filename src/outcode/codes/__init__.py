@@ -82,7 +82,7 @@ def code_matrix(
     machine: Any = None,
     random_state: Any = None,
 ) -> Array:
-    """Return the checked matrix of a code given by name, by object or as a matrix.
+    """Return the validated matrix of a code given by name, by object or as a matrix.
 
     Parameters
     ----------

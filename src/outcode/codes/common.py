@@ -20,7 +20,7 @@ SHOWN = 5
 
 
 class Code(Saved, notebooks.InNotebook):
-    """A way to write ``n_classes`` classes as codewords.
+    """Base class of codes: assigns codewords to ``n_classes`` classes.
 
     A subclass defines :meth:`draw`, or :meth:`matrix` if it looks at the data.
 

@@ -28,7 +28,7 @@ FAILURES = 5
 
 
 class Designed(Code):
-    """A code and its machines learned in turn ([CS02] Theorem 1, sections 5 and 8).
+    """A code learned alternately with its machines ([CS02] Theorem 1, sections 5 and 8).
 
     ``by="columns"``: one column after the other. A column starts at random, the machine is trained
     on it, and the best column for what that machine says of rows it was not trained on (Theorem 1)

@@ -41,7 +41,7 @@ class Growth:
 
 
 class NodeEmbedding(Code):
-    """A code that gets more columns for the classes it confuses (ECOC-ONE, [PER08]).
+    """A code with additional columns for the classes that it confuses (ECOC-ONE, [PER08]).
 
     The machine is trained on the start code and judged on rows it did not see (each fold in turn is
     the validation part). While the held-out error falls, columns are added one by one: take the

@@ -28,7 +28,7 @@ CODE_STEPS, CODE_TOL = 100, 1e-4
 
 @dataclass(frozen=True)
 class JointLearning:
-    """How a code was learned: the code and the objectives on the way to it.
+    """A learned code and the objectives of all steps.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class JointLearning:
 
 
 class JointCode(Code):
-    """A code learned in turn with its machines (JECOC, [ZHL12]).
+    """A code learned alternately with its machines (JECOC, [ZHL12]).
 
     The published abstract says that the code and the dichotomizers minimise one objective in turn,
     independent quadratic programs for a fixed code, and a difference of convex functions, solved

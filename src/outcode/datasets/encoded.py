@@ -43,7 +43,7 @@ def date_parts(days: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True)
 class EncodedColumn:
-    """How one column becomes numbers: plain values only, so that it can be written to a file.
+    """The encoding of one column, as plain values that can be written to a file.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ SPREAD = {"nominal": 1.0, "text": 4.0}
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Encode a table as numbers, with everything learned on the training rows.
+    """Encode a table as numbers; the encoding is fitted on the training rows.
 
     A numeric column: missing cells (infinite ones and those beyond 1e150 too) get the median, then
     it is scaled. A date: days since 1970, year, month, day, weekday and hour, as far as they vary;

@@ -29,7 +29,7 @@ BUNDLED = ("breast_cancer", "digits", "iris", "wine")
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-    """Return a data set by name: the folder's, else scikit-learn's own, else OpenML's.
+    """Return a data set by name, from the data folder, scikit-learn or OpenML.
 
     Parameters
     ----------

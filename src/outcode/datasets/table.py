@@ -18,7 +18,7 @@ from outcode._checks import Array, lookup
 
 
 class DataError(ValueError):
-    """A fault of a user's data: which file, row and column, why, and what to do.
+    """An error in the data; the message names the file, row and column, and what to do.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def _may_be_class(column: Any, most: int | None = None) -> bool:
 
 
 def as_labels(column: Array) -> Array:
-    """Return a column as names of classes: whole numbers with a point lose it.
+    """Return a column as class names; whole numbers lose their decimal point.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _bin_names(cuts: list[float]) -> list[str]:
 
 
 def sampled(data: Dataset, n_rows: int, seed: int = 0) -> Dataset:
-    """Return a data set with so many rows, each class as frequent as in all of them.
+    """Return a stratified sample of a data set.
 
     A class keeps two rows at least, so that there may be more. Of a data set that is itself a
     sample of files, the test rows all stay.

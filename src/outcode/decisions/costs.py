@@ -160,7 +160,7 @@ def mean_cost(y: Any, predicted: Any, cost: Any, classes: Array) -> float:
 
 
 def class_weights(cost: Any, classes: Any) -> dict[Any, float]:
-    """Return what errors of each class cost in all, made to average one: for ``class_weight``.
+    """Return weights proportional to the total cost of errors of each class.
 
     w_k = sum_j C[k, j] (Ting 2002), the way of machines without probabilities. Probabilities
     trained with these weights are those of the weighted rows: decide by cost from them only with

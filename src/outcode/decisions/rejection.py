@@ -277,7 +277,7 @@ class RiskCoverage:
 
 
 def risk_coverage(clf: Any, X: Any, y: Any, by: Any = "margin") -> RiskCoverage:
-    """Return the curve of a fitted classifier on test rows.
+    """Return the risk-coverage curve of a fitted classifier on test rows.
 
     Parameters
     ----------

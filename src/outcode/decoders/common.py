@@ -29,7 +29,7 @@ MANY_ZEROS = 0.75
 
 
 class Decoder(Saved, BaseEstimator):
-    """A way to read a class off the margins.
+    """Base class of decoders: turns the margins of a row into class scores.
 
     ``monotone`` says whether its scores are -sum_s L_s(m_qs f_s), the same non-increasing L_s for
     every class: what the leave-one-out bounds ask for. Folds are held out for it until ``enough``

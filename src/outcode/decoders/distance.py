@@ -95,7 +95,7 @@ def _squared_distance(margins: Array, code: Array, zeros: float) -> Array:
 
 
 class InverseHamming(Decoder):
-    """Solve for the classes that would cause the Hamming distances seen.
+    """Solve for the class weights that explain the observed Hamming distances.
 
     scores = D pinv(Delta), with Delta the Hamming distances between codewords and D those of the
     row to each codeword (Escalera, Pujol & Radeva 2010).

@@ -58,7 +58,7 @@ class Reliability(Decoder):
 
 
 class StaticReliability(Reliability):
-    """Trust a machine by its objective, the same for every row.
+    """Weight each machine by its objective, the same for every row.
 
     lambda_s = exp(-(|w_s|^2 / 2 + sum_i C_i (1 - t_is f_s(x_i))_+) / sigma_s), [LZ05] Eq. 6-8,
     with sigma_s = sum_i C_i over the rows column s uses: C N when no row has a weight, and a row
@@ -94,7 +94,7 @@ class StaticReliability(Reliability):
 
 
 class DynamicReliability(Reliability):
-    """Trust a machine by its losses near the row, on the side where it puts the row.
+    """Weight each machine by its losses on near training rows of the side that it predicts.
 
     lambda_s(x) = exp(-(|w_s|^2 / (2 sigma_s) + mean_j (1 - t_js f_s(x_j))_+)), [LZ05] Eq. 9-12,
     where j runs over those of the k training rows nearest to x that machine s puts on the side of

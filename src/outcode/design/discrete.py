@@ -18,7 +18,7 @@ TIE = 1e-12
 def code_error(
     code: Array, H: Array, labels: Array, sample_weight: Any = None, closeness: Any = None
 ) -> float:
-    """Return the expected error of a code, a tie being broken by a fair draw.
+    """Return the expected error of a code, with ties broken at random.
 
     [CS02] Eq. 1. epsilon = 1 - (1 / m) sum_i [y_i in H(x_i)] / |H(x_i)|, where H(x) are all the
     classes whose codeword attains max_r K(h(x), M_r), up to the rounding of these sums; with

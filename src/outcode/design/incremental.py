@@ -96,7 +96,7 @@ def greedy_code(
     rounds: int = 5,
     random_state: int = 0,
 ) -> GreedyDesign:
-    """Grow a code of +1 and -1 column by column, a machine and its best column in turn.
+    """Grow a code of +1 and -1: train a machine, find its best column, and repeat.
 
     A column starts at random, a machine is trained on it, and the best column for that machine
     (Theorem 1) replaces it, until it stays or ``rounds`` are done; of these the column that gives

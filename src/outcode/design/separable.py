@@ -23,7 +23,7 @@ FALL, LEAST = 10.0, 1e-9
 def separable_code(
     H: Array, labels: Array, *, norm: int | str = 2, n_classes: int | None = None
 ) -> ContinuousDesign:
-    """Return the code of least norm with which every row's class leads by 1.
+    """Return the code of least norm for which the class of every row leads by 1.
 
     [CS02] Eq. 13. minimise |M|_p s.t. h_i.M_{y_i} - h_i.M_r >= 1 for all r other than y_i; for p =
     2 the objective is 1/2 |M|_2^2 (Eq. 47). An error is raised if there is no such code: then

@@ -124,7 +124,7 @@ def _grid(ax: Any, shape: tuple[int, ...]) -> None:
 
 @dataclass
 class ColumnDisplay(Display):
-    """How hard each column is: its error on the rows it uses, beside that of the larger side.
+    """The error of each column on the rows it uses, and that of predicting the larger side.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class ColumnDisplay(Display):
 
 @dataclass
 class BitErrorDisplay(Display):
-    """How many columns err together on a row ([LZCX16] section 5, Fig. 3).
+    """How many columns are wrong on a row ([LZCX16] section 5, Fig. 3).
 
     A code whose rows are d apart corrects floor((d - 1) / 2) wrong columns in Hamming decoding;
     with zeros it may be fewer, as columns say something of classes they do not use. What matters is

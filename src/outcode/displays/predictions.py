@@ -39,7 +39,7 @@ WRITTEN = 30
 
 @dataclass
 class ConfusionDisplay(Display):
-    """Which classes are taken for which: rows are true classes, columns predicted ones.
+    """The confusion matrix: rows are true classes, columns predicted ones.
 
     Parameters
     ----------

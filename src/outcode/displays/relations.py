@@ -14,7 +14,7 @@ from outcode.displays.common import Display, mark, mark_x, mark_y, pandas, with_
 
 @dataclass
 class RelationDisplay(Display):
-    """The relation matrix of joint machines, or how alike the columns' weight vectors are.
+    """The relation matrix of joint machines, or the cosines of the columns' weight vectors.
 
     Parameters
     ----------

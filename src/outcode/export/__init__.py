@@ -23,7 +23,7 @@ __all__ = ["Check", "Description", "describe", "to_c", "to_file", "to_onnx", "to
 
 
 def to_onnx(clf: Any, X: Any = None) -> Any:
-    """Return a fitted model as an onnx.ModelProto, run in onnxruntime and compared.
+    """Return a fitted model as an onnx.ModelProto, compared with the model in onnxruntime.
 
     Its input ``X`` is float64, (n_rows, n_columns); its outputs are ``label``, ``scores`` and,
     where the decoder has them, ``probabilities``. The operators are those of ONNX's own domain.
@@ -53,7 +53,7 @@ def to_onnx(clf: Any, X: Any = None) -> Any:
 
 
 def to_python(clf: Any, X: Any = None) -> str:
-    """Return a fitted model as the source of a Python file that needs NumPy alone.
+    """Return a fitted model as the source of a Python file that needs only NumPy.
 
     Its formulas are computed and compared with the model first. It has ``predict``, ``scores`` and,
     where the decoder has them, ``predict_proba``.
@@ -114,7 +114,7 @@ def to_c(clf: Any, X: Any = None) -> str:
 
 
 def to_file(clf: Any, path: str | os.PathLike[str], X: Any = None) -> tuple[Description, Check]:
-    """Write a fitted model to a .onnx, .py or .h file; it appears whole or not at all.
+    """Write a fitted model to a .onnx, .py or .h file; an incomplete file is never left.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ from outcode.saved import ModelError
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What a model computes.
+    """The formulas that a fitted model computes.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from outcode.kernels.common import Kernel, Rows
 
 @dataclass(frozen=True)
 class Custom(Kernel):
-    """A kernel that is a function of the user's.
+    """A kernel given as a Python function.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Custom(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """Kernel values that the user gives: new rows are their values against every training row.
+    """A precomputed kernel: a row holds its kernel values with all training rows.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from outcode.machines.svm import SVM
 
 
 class Concatenated(Machine):
-    """One machine for all columns, on copies of the rows with a feature extension behind each.
+    """One machine for all columns, on copies of the rows with feature extensions appended.
 
     Row x_i makes a copy (x_i, M_r) per column r it takes part in, with the column's target, and one
     binary machine learns all copies ([EPY08] section 2). The margin of column r is that of the copy

@@ -45,7 +45,7 @@ def _stacked(name: str, what: str) -> Any:
 
 
 class PerColumn(Machine):
-    """Machines with parameters of their own in each column ([PPF04] Theorem 4.1: K^s, G^s).
+    """Machines with separate parameters for each column ([PPF04] Theorem 4.1: K^s, G^s).
 
     Column s is f_s(x) = sum_i alpha_i^s m_{y_i s} K^s(x_i, x) with its own kernel K^s, width and
     C. Columns with the same parameters are one machine, columns with the same kernel share one Gram

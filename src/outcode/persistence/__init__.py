@@ -23,7 +23,7 @@ MODEL = Part(("model",))
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to one file; the file appears whole or not at all.
+    """Write a fitted model to one file; an incomplete file is never left.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the model of a file; it predicts, to the bit, as the one that was saved.
+    """Return the model of a file; its predictions are exactly those of the saved model.
 
     Only :class:`ModelError` is raised, whatever the file holds. Save and load need the extra
     ``outcode[app]``.

@@ -35,7 +35,7 @@ SCORINGS = {name: name for name in ("accuracy", "balanced_accuracy", "neg_log_lo
 
 
 class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
-    """A tuned and calibrated classifier in one line: machine, kernel, width, C and code by data.
+    """A calibrated classifier that chooses machine, kernel, width, C and code on held-out rows.
 
     Least squares has exact leave-one-out margins in closed form: one factorisation for each kernel
     width and ridge value 1 / C gives those of all columns that use the same rows. They map the

@@ -15,7 +15,7 @@ DRAWS = 4000
 
 @dataclass(frozen=True)
 class Calibration:
-    """Stated probabilities against shares right, over all rows.
+    """Stated probabilities against accuracies, over all rows.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def calibration(
     alpha: float = 0.01,
     random_state: int = 0,
 ) -> Calibration:
-    """Test whether the rows of a reliability diagram are right as often as stated.
+    """Test whether the accuracies of a reliability diagram equal the stated probabilities.
 
     If the probabilities are perfect, the rows right among the n_b of a bin are binomial with its
     mean confidence p_b (their variance is at most that, since rows of one bin differ in p); from

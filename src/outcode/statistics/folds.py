@@ -216,7 +216,7 @@ def bayesian_corrected_t(
     rope: float = ROPE,
     lower_is_better: bool = True,
 ) -> BayesianPairs:
-    """Return how probable it is that one method is practically better than another on its folds.
+    """Return the probabilities of being practically better, equal or worse on given folds.
 
     Given the folds, the mean difference has a Student distribution with J - 1 degrees of freedom
     around the mean m seen, with the standard error of :func:`corrected_t`.

@@ -178,7 +178,7 @@ class BayesianPairs:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A test as a report runs it.
+    """A statistical test that a report can run.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def compare(
 
 
 def with_best(pairs: Sequence[P], alpha: float, scope: str) -> tuple[tuple[P, ...], str]:
-    """Return the best method's pairs, corrected for its choice from the same table, and in words.
+    """Return the pairs of the best method, corrected for its choice, and a sentence.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class Friedman:
 
 @dataclass(frozen=True)
 class Nemenyi:
-    """Which average ranks differ by the critical difference or more.
+    """The pairs of methods whose average ranks differ by the critical difference or more.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ ranks, best to worst, go from A's 1.17 to B's 1.83).
 def nemenyi(
     errors: Any, names: Sequence[str], *, alpha: float = 0.05, lower_is_better: bool = True
 ) -> Nemenyi:
-    """Name methods as different whose average ranks differ by the critical difference or more.
+    """Find the methods whose average ranks differ by the critical difference or more.
 
         CD = q_alpha sqrt(k (k + 1) / (6 N)),
 

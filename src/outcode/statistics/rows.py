@@ -141,7 +141,7 @@ only B: 9; error rates differ by 0.08).
 
 
 def beats_rate(wrong: int, n: int, rate: float, alpha: float = 0.01) -> bool:
-    """Return whether so few wrong rows of n show an error below a rate, by the binomial test.
+    """Return whether the error is significantly below a rate, by the binomial test.
 
     Parameters
     ----------

@@ -177,7 +177,7 @@ def bayesian_signed_rank(
     lower_is_better: bool = True,
     random_state: Any = 0,
 ) -> BayesianPairs:
-    """Return how probable it is that one method is practically better than another, or equal.
+    """Return the probabilities that one method is practically better, equal or worse.
 
     The differences z_1..z_N of two methods, with z_0 = 0 of weight s = 1/2 as the prior, have
     weights w ~ Dirichlet(s, 1, ..., 1); the shares of the three regions are

@@ -21,7 +21,7 @@ PAPERS = {
 
 
 def reproduce(key: str, setting: Setting | None = None) -> str:
-    """Repeat a paper's experiments and return a Markdown page: the paper's figures beside ours.
+    """Repeat a paper's experiments and return a Markdown page that compares the results.
 
     Parameters
     ----------

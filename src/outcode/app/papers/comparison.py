@@ -20,7 +20,7 @@ from outcode.app.study import Progress, Store, Study, run
 
 @dataclass(frozen=True)
 class Setting:
-    """How to repeat an experiment.
+    """The settings of a repeated experiment.
 
     Parameters
     ----------

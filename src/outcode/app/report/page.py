@@ -50,7 +50,7 @@ def render(summary: Summary, format: str = "html") -> str:
 
 
 def write(summary: Summary, path: str | os.PathLike[str]) -> Path:
-    """Write a summary to a file; its suffix (.html, .md, .json, .csv) says how.
+    """Write a summary to a file in the format of its suffix: .html, .md, .json or .csv.
 
     A file is written whole or not at all.
 

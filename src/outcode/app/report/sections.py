@@ -60,7 +60,7 @@ SECTIONS = {
 
 
 def summarise(meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what the records say, as a dict that JSON can hold.
+    """Return a summary of the records, as a dict that JSON can represent.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ def run_in_time(
     describe: Callable[[Study], dict[str, Any]] = Study.meta,
     **limits: Any,
 ) -> tuple[Study, Outcome]:
-    """Run as much of a study as fits into the time; return what was run, and how it ended.
+    """Run as much of a study as fits into the time; return this part and its outcome.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def left_out(whole: Study, final: Study, rows: dict[str, int]) -> list[str]:
 def affordable(
     study: Study, seconds: float, *, n_jobs: int | None = None, on_start: OnStart | None = None
 ) -> Study:
-    """Return the study on as many rows as the time allows for, from fits on a small sample.
+    """Return the study with as many rows as the time allows, estimated on a small sample.
 
     A method's time is taken to grow with the power ``Method.growth`` of its rows; the slowest fifth
     of the methods does not decide: they may be dropped.

@@ -53,7 +53,7 @@ class MethodEstimate:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a study would take, estimated.
+    """The estimated cells, time and memory of a study.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Estimate:
 
 
 def dry_run(study: Study, *, n_jobs: int | None = None) -> Estimate:
-    """Estimate what a study would take, without running it.
+    """Estimate the cells, time and memory of a study, without running it.
 
     Each method is fitted on two small samples of each data set; its time is taken to grow with the
     power of the number of rows that these two show, between 1 and 3. Memory is a model: the

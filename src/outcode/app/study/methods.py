@@ -180,7 +180,7 @@ def preset(name: str, n_rows: int, n_classes: int) -> list[Method]:
 
 
 def baselines(grid: str = "standard") -> list[Method]:
-    """Return the methods a user knows from scikit-learn.
+    """Return the baseline methods of scikit-learn.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def _tuned(grid: Grid) -> Method:
 
 
 def on_landmarks(n_landmarks: int = 1000, n_classes: int = 0) -> Method:
-    """Return the machine on landmarks, which trains on all rows of a file larger than memory.
+    """Return the method that trains a landmark machine on files larger than memory.
 
     Parameters
     ----------

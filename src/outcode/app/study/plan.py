@@ -112,7 +112,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study:
-    """Data sets, methods, and the folds all methods share.
+    """Data sets, methods, and the folds that all methods share.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """The outcome of a run.
 
     Parameters
     ----------

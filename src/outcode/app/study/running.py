@@ -35,7 +35,7 @@ def run(
     wanted: Callable[[Cell], bool] | None = None,
     verbose: int = 0,
 ) -> Outcome:
-    """Run the cells that the store has no record of, and return how it ended.
+    """Run the cells that the store does not have yet, and return the outcome.
 
     Each cell runs in a worker process, single threaded, and its record is written as soon as it is
     finished. Ctrl-C (or SIGTERM) stops cleanly; what is finished stays, and running again continues

@@ -50,7 +50,7 @@ WHERE cells.status IN {RETRIED}
 
 
 class StoreError(ValueError):
-    """The file is no store, is of another version, or cannot be used now.
+    """The file is not a store, has another version, or cannot be used now.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class StoreError(ValueError):
 
 
 class Store:
-    """Finished cells in a file.
+    """The database file of finished cells.
 
     Parameters
     ----------
