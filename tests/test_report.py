@@ -165,7 +165,7 @@ def test_probabilities_that_announce_few_of_the_errors_are_too_sure():
     count, stated, right = np.array([1797]), np.array([0.999]), np.array([0.982])
     found = probabilities.judge(metrics.Reliability(count, stated, right))
     assert found["verdict"] == "poor"
-    assert "too sure" in found["sentence"]
+    assert "overconfident" in found["sentence"]
 
 
 def test_a_large_gap_on_few_rows_is_not_worth_trusting():
@@ -259,7 +259,7 @@ def test_poor_probabilities_are_called_poor():
     labels = (np.arange(n) % 2).astype(int)
     verdict = probabilities.judge(metrics.reliability(labels, proba))
     assert verdict["verdict"] == "poor"
-    assert "too sure" in verdict["sentence"]
+    assert "overconfident" in verdict["sentence"]
 
 
 def flips_survived(code):

@@ -113,7 +113,9 @@ class EncodedColumn:
     @property
     def words(self) -> str:
         """What it becomes, in words."""
-        bent = {0: "", 2: ", its tails by a logarithm"}.get(len(self.knots), ", by its ranks")
+        bent = {0: "", 2: ", with logarithmic tails"}.get(
+            len(self.knots), ", transformed to quantiles"
+        )
         own = {
             "numeric": f"a number{bent}, scaled" if self.scale else "",
             "date": f"a date: {', '.join(self.values)}" if self.values else "",
@@ -124,6 +126,10 @@ class EncodedColumn:
         topics = f"{self.topics} numbers from its {letters}" if self.topics else ""
         fill = f"{self.fill:.6g}" if isinstance(self.fill, float) else self.fill[:40]
         fill = f"{np.datetime64(round(float(self.fill)), 'D')}" if self.kind == "date" else fill
-        missing = f"missing is {fill}" if self.kind != "text" else ""
-        missing += (", and marked" if missing else "missing is marked") if self.indicator else ""
+        missing = f"missing values become {fill}" if self.kind != "text" else ""
+        missing += (
+            (", with an indicator" if missing else "an indicator of missing values")
+            if self.indicator
+            else ""
+        )
         return "; ".join(filter(None, (own, topics, missing)))

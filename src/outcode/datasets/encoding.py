@@ -233,8 +233,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         >>> X = np.array([["red", 1.0], ["blue", 2.0], [None, 3.0]], dtype=object)
         >>> for column, words in TableEncoder().fit(as_table(X)).explain():
         ...     print(f"{column}: {words}")
-        x0: 2 values as 0 or 1; missing is blue, and marked
-        x1: a number, scaled; missing is 2
+        x0: 2 values as 0 or 1; missing values become blue, with an indicator
+        x1: a number, scaled; missing values become 2
         """
         check_is_fitted(self, "columns_")
         if self.sparse_scale_ is not None:

@@ -198,7 +198,9 @@ def _recalls(d: dict[str, Any]) -> Table:
         Head("test rows"),
         Head(f"recall, {first}", "share of the class's rows predicted right"),
         *(Head(f"recall, {name}") for name in others),
-        Head(f"precision, {first}", "share right among rows predicted to be of the class"),
+        Head(
+            f"precision, {first}", "share of correct predictions among rows predicted as this class"
+        ),
         Head("most often taken for", numeric=False),
     )
     more = d["classes_left_out"]

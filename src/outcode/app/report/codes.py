@@ -101,7 +101,7 @@ def _code_sentences(
     able = (
         f"corrects any {count(surely, 'wrong dichotomy', 'wrong dichotomies')}"
         if surely
-        else "corrects no wrong dichotomy for certain"
+        else "is not guaranteed to correct any wrong dichotomy"
     )
     return [
         f"{method} uses {count(diagnosis.n_dichotomies, 'dichotomy', 'dichotomies')} for "
@@ -212,7 +212,7 @@ def _code_shown(m: dict[str, Any]) -> list[Block]:
                     f"{name}: a row per class, a column per dichotomy; first colour +1, "
                     f"second −1, empty: class not used.{part}",
                 ),
-                Figure(rows, "Distance of each pair of rows: the darker, the farther apart."),
+                Figure(rows, "Distance of each pair of rows; darker is larger."),
             )
         ),
         *_columns_shown(m),
@@ -246,7 +246,7 @@ def _columns_shown(m: dict[str, Any]) -> list[Block]:
         for h in columns["hardest"]
     )
     hard = [Table("The hardest dichotomies", head, rows)] if rows else []
-    figure = Figure(svg, f"How hard each dichotomy is: test error in the first fold.{more}")
+    figure = Figure(svg, f"Test error of each dichotomy in the first fold.{more}")
     return [Grid((figure, *hard)) if hard else figure]
 
 

@@ -288,6 +288,6 @@ def _pairs(data: dict[str, Any]) -> Table:
         )
     )
     unit = "percentage points" if share else "units of the measure"
-    caption = f"By how much the row's method is better than the column's, in {unit}; strong: \
+    caption = f"By how much the row's method is better than the column's, in {unit}; bold: \
 significant after Holm's correction over all pairs"
     return Table(caption, head, rows)

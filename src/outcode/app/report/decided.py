@@ -98,8 +98,8 @@ def _shown(d: dict[str, Any]) -> list[Block]:
     notes = []
     if asked:
         notes.append(
-            f"A prediction set holds the classes a row may have; {percent(asked, 0)} of the sets "
-            f"are to hold the true class. The fewer classes in it, the better."
+            f"A prediction set contains the classes that a row may belong to; "
+            f"{percent(asked, 0)} of the sets should contain the true class. Smaller sets are better."
         )
     if curves:
         notes.append(

@@ -51,9 +51,9 @@ def blocks(data: dict[str, Any]) -> list[Block]:
         return [Text((data["note"],), "muted")]
     told = Text(
         (
-            "The cells of one column are exchanged among held-out rows; the table says how many "
-            "points of error this adds. Two columns that say the same cover for each other: both "
-            "can be near 0.",
+            "The values of one column are shuffled among held-out rows (permutation importance); "
+            "the table shows by how many percentage points the error increases. If two columns "
+            "have the same information, both values can be near 0.",
         )
     )
     return [told, *(_table(part) for part in data["datasets"])]

@@ -113,9 +113,9 @@ def blocks(data: dict[str, Any]) -> list[Block]:
 
 
 BOARD_NOTE = (
-    "Means over the folds, of times the medians; in small print their 95% intervals, corrected for "
-    "the overlap of training rows. The best of each column is marked. A dash: the method has no "
-    "such number."
+    "Means over the folds (medians of times), with 95% intervals corrected for the overlap of "
+    "training rows. The best value of each column is marked. A dash means that the method does not "
+    "have this value."
 )
 
 
@@ -133,7 +133,10 @@ def _board(table: dict[str, Any], data: dict[str, Any]) -> list[Block]:
     if table["dataset"] is not None and len(drawn) > 1:
         blocks.insert(0, _intervals(drawn, data["measure"], table["dataset"]))
     costs = [m for m in known if m.function is None]
-    return [*blocks, Fold("Costs", (_metric_table(f"Costs on {where}", table, costs),))]
+    return [
+        *blocks,
+        Fold("Time and memory", (_metric_table(f"Time and memory on {where}", table, costs),)),
+    ]
 
 
 def _metric_table(caption: str, table: dict[str, Any], shown: list[Metric]) -> Table:
@@ -151,7 +154,8 @@ def _intervals(rows: list[dict[str, Any]], measure: str, dataset: str) -> Figure
     title = f"{metric.label} of each method: {told}"
     svg = drawings.intervals(plain, metric.written, title)
     return Figure(
-        svg, f"{metric.label.capitalize()} on {dataset} with 95% intervals; baselines hollow."
+        svg,
+        f"{metric.label.capitalize()} on {dataset} with 95% intervals; baselines hollow.",
     )
 
 

@@ -63,11 +63,15 @@ def judge(diagram: Reliability, repeats: int = 1) -> dict[str, Any]:
     too_sure = found.biased and found.lean > 0 and 1 - found.stated < (1 - found.right) / 2
     if not real:
         verdict = "good" if found.allowed <= LARGE else "fair"
-        told = "no more than chance shows" if verdict == "good" else "too few rows to judge"
+        told = (
+            "the gap is not larger than expected by chance"
+            if verdict == "good"
+            else "too few rows to judge"
+        )
     else:
         verdict = "poor" if found.gap > LARGE or too_sure else "fair"
-        lean = "too sure" if found.lean > 0 else "too cautious"
-        told = f"{lean if found.biased else 'too sure for some, too cautious for others'}"
+        lean = "overconfident" if found.lean > 0 else "underconfident"
+        told = lean if found.biased else "overconfident for some rows, underconfident for others"
     return {
         "calibration_error": found.gap,
         "chance": found.chance,
@@ -76,9 +80,10 @@ def judge(diagram: Reliability, repeats: int = 1) -> dict[str, Any]:
         "right": found.right,
         "verdict": verdict,
         "why": told,
-        "sentence": f"{VERDICTS[verdict]}: {told}. On average {percent(found.stated)} is stated "
-        f"and {percent(found.right)} is right; the mean gap is {percent(found.gap)}, where perfect "
-        f"probabilities show {percent(found.chance)} on so many rows.",
+        "sentence": f"{VERDICTS[verdict]}: {told}. The mean stated probability is "
+        f"{percent(found.stated)}, the accuracy {percent(found.right)}; the mean gap is "
+        f"{percent(found.gap)}, and {percent(found.chance)} for perfect probabilities on as many "
+        f"rows.",
     }
 
 
@@ -184,8 +189,9 @@ def _reliability(d: dict[str, Any]) -> list[Block]:
         for m in d["methods"]
     ]
     notes = [
-        "On the diagonal the stated probability is the share right; below it is too sure. All "
-        "folds together; the leaderboard's mean over folds is larger: a fold has fewer rows."
+        "On the diagonal, the stated probability equals the share of correct predictions; below it "
+        "the model is overconfident. The diagram has the rows of all folds together; the mean over "
+        "folds in the leaderboard is larger, because a fold has fewer rows."
     ]
     if d["without"]:
         notes.append(f"Without probabilities: {listing(d['without'], 8)}.")

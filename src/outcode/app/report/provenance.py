@@ -242,7 +242,7 @@ def _data_shown(d: dict[str, Any]) -> list[Block]:
         ("Columns", f"{_maybe(d['n_columns'])}, {_maybe(d['n_features'])} after encoding"),
         ("Missing values", _maybe(d["missing"])),
         ("Classes", _maybe(d["n_classes"])),
-        *([("What was inferred", " ".join(d["about"]))] if d["about"] else []),
+        *([("Detected", " ".join(d["about"]))] if d["about"] else []),
     ]
     total = sum(c["rows"] for c in d["classes"]) or 1
     rows = tuple(
@@ -270,9 +270,11 @@ def _encoded(pairs: list[list[str]]) -> list[Block]:
     head = (Head("column", numeric=False), Head("becomes", numeric=False))
     rows = tuple((Entry(name), Entry(words)) for name, words in pairs)
     table = Table(
-        "Columns as numbers, learned on all rows; within each fold on its own", head, rows
+        "Encoding of each column, fitted here on all rows, in the study on the rows of each fold",
+        head,
+        rows,
     )
-    return [Fold("What each column becomes", (table,))] if rows else []
+    return [Fold("Encoding of the columns", (table,))] if rows else []
 
 
 def _maybe(value: Any) -> str:
