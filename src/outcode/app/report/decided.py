@@ -99,7 +99,7 @@ def _shown(d: dict[str, Any]) -> list[Block]:
     if asked:
         notes.append(
             f"A prediction set contains the classes that a row may belong to; "
-            f"{percent(asked, 0)} of the sets should contain the true class. Smaller sets are better."
+            f"{percent(asked, 0)} of the sets should hold the true class. Smaller sets are better."
         )
     if curves:
         notes.append(

@@ -288,7 +288,7 @@ def reliability(diagram: dict[str, Any], title: str) -> str:
     body += label(side / 2, side + 32, "stated probability", cls="tick mid")
     body += tag(
         "g",
-        label(0, 0, "share right", cls="tick mid"),
+        label(0, 0, "accuracy", cls="tick mid"),
         transform=f"translate(-32 {side / 2:.0f}) rotate(-90)",
     )
     return picture(left + side + 14, side + 54, group(body, left, 14), title)
