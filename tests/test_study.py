@@ -6,7 +6,9 @@ import json
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -553,6 +555,16 @@ class SlowStart(OutputCodeClassifier):
 
 
 SlowStart.__module__ = "outcode.slow"
+
+
+def test_a_search_of_more_than_the_width_has_no_path():
+    tried = {"gamma": np.array([0.1, 0.2]), "C": np.ones(2)}
+    of = partial(SimpleNamespace, best_index_=0)
+    by_width = fitted.width_path(of(results_={**tried, "mean_score": np.array([0.5, 1.0])}))
+    assert by_width == {"gamma": [0.1, 0.2], "bound": [0.5, 0.0], "by": "folds"}
+    assert (
+        fitted.width_path(of(results_={**tried, "accuracy": np.ones(2)})) is None
+    )  # the tuned one
 
 
 def test_a_slow_first_fit_is_in_no_time(monkeypatch):

@@ -190,7 +190,7 @@ def _inferred(
     name: str, texts: Any, own: Counter[str], kind: str | None, context: Context
 ) -> Column:
     """Return a column of text as what its cells are, or as the user says."""
-    if kind is None and _are_codes(texts):
+    if kind is None and not own["."] and _are_codes(texts):
         return Column(_shared(texts), "nominal", about="codes")
     if kind in (None, "numeric"):
         read = _as_numbers(texts, own, context)

@@ -98,10 +98,12 @@ def width_path(fitted: Any) -> dict[str, Any] | None:
     "bound" are the leave-one-out bounds, or the held-out errors, as "by" says.
     """
     table = getattr(fitted, "results_", {})
-    if not {"gamma", "C"} <= set(table) or not np.all(np.isfinite(table["gamma"])):
+    by = "bound" if "bound" in table else "folds"
+    if not {"gamma", "C", "bound" if by == "bound" else "mean_score"} <= set(table):
+        return None
+    if not np.all(np.isfinite(table["gamma"])):
         return None
     same = (table["C"] == table["C"][fitted.best_index_]) | np.isnan(table["C"])
-    by = "bound" if "bound" in table else "folds"
     values = table["bound"] if by == "bound" else 1.0 - table["mean_score"]
     return {"gamma": table["gamma"][same].tolist(), "bound": values[same].tolist(), "by": by}
 
