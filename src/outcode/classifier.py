@@ -130,7 +130,7 @@ class Classifier(ByRule):
         return self
 
     def add_class(self, X_new: Any, y_new: Any, X: Any = None, sample_weight: Any = None) -> Any:
-        """Learn new classes; columns of the code that do not see them are kept as they are.
+        """Add new classes; columns of the code that do not use them are not changed.
 
         One-vs-one gets a column for every pair with a new class, and equals training anew (with a
         gamma that is a number: "scale" stays that of the first rows). Learned codes and matrices
@@ -193,17 +193,21 @@ class OutputCodeClassifier(Classifier):
     Parameters
     ----------
     code : str, Code or (n_classes, n_dichotomies) matrix of +1, -1, 0
-        How classes become codewords, rows in the order of the sorted labels.
+        The code: a name such as "ova" (one-vs-rest), "ovo" (one-vs-one), "dense", "sparse", "bch"
+        or "decoc", an object of :mod:`outcode.codes`, or a matrix whose rows are in the order of
+        the sorted labels.
     machine : str, Machine or scikit-learn classifier
-        What learns each column.
+        The learner of the columns: a name such as "svm", "ls", "spoc" or "nystrom", an object of
+        :mod:`outcode.machines`, or a scikit-learn classifier, which is cloned for each column.
     decoder : str or Decoder
-        What turns margins into class scores.
+        The decoder of the margins: a name such as "hinge", "hamming", or with probabilities
+        "likelihood", "coupling", "softmax" or "shared"; or an object of :mod:`outcode.decoders`.
     n_jobs : int or None
-        Threads; None is all cores. The model does not depend on it.
+        Number of threads; None is all cores. The model does not depend on it.
     random_state : int, RandomState or None
         Seed of random codes.
     verbose : int
-        Show the columns done and the time left.
+        If not 0, show the number of finished columns and the time left.
 
     Attributes
     ----------

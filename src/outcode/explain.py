@@ -351,8 +351,8 @@ def feature_influence(clf: Any, X: Any) -> Array:
 def deciding_columns(clf: Any, X: Any) -> Array:
     """Return which columns decide between which classes, (n_classes, n_classes, n_dichotomies).
 
-    Entry (q, r, s): of the rows predicted q with r second, the share in which turning column s
-    around alone puts r ahead of q; NaN where there is no such row.
+    Entry (q, r, s): of the rows predicted q with r second, the share in which a change of the sign
+    of column s alone makes r the prediction; NaN if there is no such row.
 
     Parameters
     ----------

@@ -32,13 +32,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     """Encode a table as numbers; the encoding is fitted on the training rows.
 
     A numeric column: missing cells (infinite ones and those beyond 1e150 too) get the median, then
-    it is scaled. A date: days since 1970, year, month, day, weekday and hour, as far as they vary;
-    month, weekday and hour as points on a circle. A nominal column: one column of 0 and 1 per
+    it is scaled. A date: days since 1970, year, month, day, weekday and hour, unless they are
+    constant; month, weekday and hour as sine and cosine. A nominal column: one column of 0 and 1
+    per
     value; a missing cell gets the most frequent value; a value not seen in training gets zeros;
-    with more than 40 values the letters of the values give up to 30 numbers more, so that similar
-    names are near. Free text: up to ``topics`` numbers, see :mod:`outcode.datasets.topics`. A
-    column with missing cells gets an indicator column, unless hardly any are missing or another
-    column has them in the same rows. What would be constant on the training rows is left out.
+    with more than 40 values, up to 30 numbers encode the letters of the values, so that similar
+    names get similar numbers. Free text: up to ``topics`` numbers, see
+    :mod:`outcode.datasets.topics`. A column with missing cells gets an indicator column, unless
+    very few are missing or another column has them in the same rows. Constant columns are left out.
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     max_values : int
         A nominal column with more values keeps the most frequent ones; the others get zeros.
     topics : int
-        Most numbers that a free text becomes.
+        Largest number of features for a free text.
     tails : None, "log", "quantile" or "auto"
-        What is done to numbers of more than 20 values before they are scaled: a logarithm of the
+        Transformation of numbers with more than 20 values before scaling: a logarithm of the
         distance from the median in both directions, or the normal quantiles of their ranks. "auto"
         takes what has clearly fewer leave-one-out errors on the training rows, if any number has
         heavy tails; it needs the classes, see :mod:`outcode.datasets.tails`.

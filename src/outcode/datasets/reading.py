@@ -51,7 +51,7 @@ def read(
     Returns
     -------
     Dataset
-        With ``about``, what was inferred, and ``findings``, what to look at.
+        ``about`` describes what was detected, ``findings`` possible problems.
 
     Raises
     ------

@@ -214,8 +214,8 @@ class Likelihood(Sigmoids):
     """Probability of each codeword under independent column sigmoids.
 
     scores_q = sum_{s: m_qs != 0} log P(O_s = m_qs | f_s) ([PPF04] Eq. 3 without alpha, Eq. 4), with
-    P(O_s = m | f_s) = 1 / (1 + exp(m (A_s f_s + B_s))) fitted on held-out margins (Eq. 5). An entry
-    0 is "don't care".
+    P(O_s = m | f_s) = 1 / (1 + exp(m (A_s f_s + B_s))) fitted on held-out margins (Eq. 5). Entries
+    0 are ignored.
 
     Parameters
     ----------
@@ -224,13 +224,14 @@ class Likelihood(Sigmoids):
     targets : {"smoothed", "hard"}, default="smoothed"
         Platt's targets, or the paper's, which diverge on separable margins.
     invalid : {"renormalise", "uniform"}, default="renormalise"
-        What becomes of the mass on codewords of no class. "renormalise" leaves it out, the class
-        posterior among valid codewords; "uniform" is the paper's Eq. 3: every class gets alpha = (1
+        Treatment of the probability of codewords that belong to no class. "renormalise" removes it
+        and gives the posterior among valid codewords; "uniform" is the paper's Eq. 3: every class
+        gets alpha = (1
         - sum_q prod_q) / Q, which dominates when there are many columns.
     temperature : bool or None, default=None
-        Fit one number T on the held-out margins and give p^(1/T), renormalised. None does so where
-        two classes are opposed by more than one column: their sigmoids are multiplied as if columns
-        were independent, which they are not, and the product is overconfident. False is the paper's
+        Fit one number T on the held-out margins and give p^(1/T), renormalised. None does so if two
+        classes are separated by more than one column: the product of their sigmoids assumes
+        independent columns and is overconfident. False is the paper's
         form, which one-vs-one and ``invalid="uniform"`` have by default.
 
     Attributes

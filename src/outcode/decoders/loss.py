@@ -103,8 +103,8 @@ class LossWeighted(Decoder):
     loss : {"linear", "exponential"}, default="linear"
         L, the loss that is summed.
     outputs : {"margin", "sign"}, default="margin"
-        What the loss takes: f as it is, or its sign. With "sign" a column counts alike whatever the
-        size of its margins ([LZCX16] Eq. 16 prints the sign).
+        What the loss takes: f as it is, or its sign. With "sign" only the sign of a margin counts
+        ([LZCX16] Eq. 16 prints the sign).
     weights : {"accuracy", "column", "code"}, default="accuracy"
         Where w comes from. "column" takes the accuracy w_s of a column on all its training rows,
         w_qs = w_s abs(m_qs), scaled to sum to one: so the ECOC library by the same authors, which

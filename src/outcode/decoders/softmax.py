@@ -47,10 +47,10 @@ class Softmax(Decoder):
     Parameters
     ----------
     folds : int or None
-        How many folds the held-out margins come from; folds are held out until 2,000 samples
-        have been. None fits no probabilities, and no machine is trained for them.
+        Number of folds for the held-out margins; folds are held out until 2,000 samples have
+        held-out margins. With None no probabilities are fitted, and no further machine is trained.
     decoder : Decoder or None
-        Another decoder whose scores are used instead, which so gets probabilities.
+        Another decoder whose scores are used instead; this adds probabilities to it.
 
     Attributes
     ----------

@@ -83,7 +83,8 @@ class Nystrom(Machine):
     Parameters
     ----------
     n_landmarks : int, default=1000
-        Number of rows that become landmarks; more cost time and lower the error.
+        Number of rows that become landmarks; with more, training takes longer and the error is
+        lower.
     kernel : str or callable, default="rbf"
         One of "rbf", "linear", "poly", "laplacian", "exponential", "sigmoid" or a function.
     gamma : float, array-like or {"scale", "auto", "loo"}, default="scale"
@@ -102,7 +103,8 @@ class Nystrom(Machine):
     bias : {"kernel", "none"}, default="kernel"
         With "kernel" 1 is added to the kernel.
     tol : float, default=1e-3
-        An iterative loss stops when the decrease still to be had is this share of the objective.
+        Training with an iterative loss stops when the estimated remaining decrease is below this
+        share of the objective.
     max_passes : int, default=100
         Passes over the data of an iterative loss.
     certified : bool, default=False
@@ -110,8 +112,8 @@ class Nystrom(Machine):
     class_weight : dict, "balanced" or None, default=None
         Weights of the *user's* classes.
     max_memory : float, default=2**30
-        Bytes of kernel values kept between passes; those of further blocks are computed again, and
-        all of them where not even half would fit.
+        Bytes of kernel values that are kept between passes. Other blocks are computed again; if
+        less than half of them fit, all are.
     dtype : dtype or None, default=None
         Type of the kernel blocks; None is float64 up to 5,000 rows and float32 beyond.
     random_state : int, RandomState instance or None, default=0
@@ -123,8 +125,9 @@ class Nystrom(Machine):
     support_ : (n_landmarks,) positions of the landmarks among the training rows
     coef_ : (n_landmarks + bias, n_dichotomies) a, and b in the last row
     signs_ : (n_groups, n_dichotomies) the target of each group of rows, one group per class
-    statistics_ : sums that add and subtract (:class:`outcode.scale.statistics.Statistics`); with an
-        iterative loss those of some rows, which guide the descent
+    statistics_ : sums over rows, which can be added and subtracted
+    (:class:`outcode.scale.statistics.Statistics`); with an iterative loss those of a sample of
+    rows, for the metric of L-BFGS
     C_ : the C trained with
     residual_ : share of the kernel's trace that the landmarks leave unexplained
     objective_, norm2_, gap_ : (n_dichotomies,) objective, squared norm of w, relative duality gap

@@ -156,23 +156,23 @@ class LOOBoundSearch(_Search):
     """Choose gamma and C by the leave-one-out bound: one training for each setting.
 
     The bound is [PPF04] Theorem 4.1 and Corollary 4.1 (:func:`outcode.loo.bound`); it ranks
-    settings, its level is far above the error. A larger C tends to loosen it, so it is made for
-    choosing gamma. For some more time the search can go by a bound that comes much closer
-    (:func:`outcode.loo.sharp_bound`), or by an estimate of the leave-one-out error itself
-    (:func:`outcode.loo.estimate`), which serves for C, too. Equal rows of a class are left out
-    together. Equals go to the smaller gamma, then to
-    the smaller C. With least-squares machines all three are the leave-one-out error.
+    settings, but its value is far above the error. It becomes less tight with a larger C, so use it
+    to choose gamma. With some more time, the search can use a much tighter bound
+    (:func:`outcode.loo.sharp_bound`), or an estimate of the leave-one-out error itself
+    (:func:`outcode.loo.estimate`), which can also choose C. Equal rows of a class are left out
+    together. Ties go to the smaller gamma, then to the smaller C. With least-squares machines all
+    three are the leave-one-out error.
 
     Parameters
     ----------
     estimator : OutputCodeClassifier
-        With a kernel machine and a decoder the bound covers.
+        With a kernel machine and a decoder that the bound covers.
     gammas : array-like or None, default=None
         Values of gamma; None takes eleven, factors of two around 1 / the median distance.
     Cs : array-like or None, default=None
         Values of C; None keeps the machine's own.
     by : {"bound", "sharp", "estimate"}, default="bound"
-        What is minimised.
+        The criterion that is minimised.
     refit : bool, default=True
         Fit the estimator with the best setting on all rows.
     verbose : int, default=0
@@ -181,7 +181,7 @@ class LOOBoundSearch(_Search):
     Attributes
     ----------
     best_params_, best_index_, best_estimator_
-    best_bound_ : the smallest of what it went by
+    best_bound_ : the smallest value of the criterion
     results_ : a table as a dict of arrays: gamma, C, bound, training_error, seconds, and "sharp" or
         "estimate"; a value that can no longer be the smallest is an upper limit
 
@@ -272,10 +272,10 @@ class LOOBoundSearch(_Search):
 class KernelSearchCV(_Search):
     """Choose gamma and C by cross-validation on one Gram matrix.
 
-    The answers are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score,
-    but no kernel value is computed twice and hardly a training starts from nothing. Equal scores
-    go to the smaller gamma, then to the smaller C. A code that is learned with the machines' help
-    is learned once per fold, with the parameters the estimator came with.
+    The results are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score,
+    but no kernel value is computed twice, and most trainings start from an earlier solution. Ties
+    go to the smaller gamma, then to the smaller C. A code that is learned with machines is learned
+    once per fold, with the parameters of the given estimator.
 
     Parameters
     ----------

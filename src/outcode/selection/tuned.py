@@ -38,19 +38,20 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     """A calibrated classifier that chooses machine, kernel, width, C and code on held-out rows.
 
     Least squares has exact leave-one-out margins in closed form: one factorisation for each kernel
-    width and ridge value 1 / C gives those of all columns that use the same rows. They map the
-    landscape: kernels x widths x ridge values x codes. Settings are compared by their held-out
-    rows; a kernel that cannot win any more, paired over rows, is not refined. Features count by
-    what they say about the classes, unless plain ones do better. Near the optimum a weighted mean
-    of the kernels, support vector machines and SPOC are tried with the same width and C. The slope
-    and the temperature of the probabilities come from the held-out margins.
+    width and ridge value 1 / C gives those of all columns that use the same rows. These are
+    computed for combinations of kernels, widths, ridge values and codes, and compared on the
+    held-out rows; a kernel that is clearly worse is not refined. Each feature is weighted by the
+    share of the variance of the classes that it explains, unless unweighted features are better.
+    Near the optimum, a weighted mean of the kernels, support vector machines and SPOC are tried
+    with the same width and C. The slope and the temperature of the probabilities are fitted on the
+    held-out margins.
 
-    Features of different units are standardised where leave-one-out prefers it (dense rows and
-    kernels of a distance).
+    Features of different units are standardised if this lowers the leave-one-out error (for dense
+    rows and kernels of a distance).
 
-    Beyond a few hundred rows the map is made on a sample and its best settings are tried on all
-    rows (at most 3,000). Only the final machine is trained on everything: beyond 8,000 rows a
-    support vector machine, beyond 50,000 or where time is short
+    With more than a few hundred rows, the settings are compared on a sample, and the best ones are
+    tried on all rows (at most 3,000). Only the final machine is trained on all rows: beyond 8,000
+    rows it is a support vector machine, beyond 50,000 or if time is short
     :class:`~outcode.machines.Nystrom` with the kernel and code chosen. Rows with the same content
     and label are left out together, so a weight of 2 equals a repeated row.
 
@@ -61,18 +62,19 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     kernels : sequence of str or callable, default=("rbf", "exponential", "laplacian")
         Names of kernels, functions, or "precomputed" alone.
     codes : sequence of str, code or array-like, default=("ova", "ovo")
-        Codes to try; the first is mapped everywhere.
+        Codes to try; the first is tried with all kernels and widths.
     decoders : sequence of str or decoder, default=("shared",)
         Decoders, compared on the held-out margins of the best setting.
     feature_weights : bool, default=True
-        Multiply each feature by the root of the share of the classes' variance that it explains
-        alone, where held-out rows accept it; False leaves all features as they are.
+        Multiply each feature by the square root of the share of the classes' variance that it
+        explains alone, if this does not increase the held-out error; False leaves all features as
+        they are.
     scoring : {"accuracy", "balanced_accuracy", "neg_log_loss"}, default="accuracy"
         Score to maximise. Settings within one standard error of the highest accuracy are compared
         by log loss.
     time_limit : float or None, default=None
-        Seconds that choosing and training may take, on a machine that does nothing else; None is no
-        limit. A first pass over the kernels and a small model are always made.
+        Time limit in seconds for the search and the training, on an otherwise idle machine; None is
+        no limit. A first pass over the kernels and a small model are always computed.
     refit : bool, default=True
         Train the best setting on all rows.
     n_jobs : int or None, default=None
