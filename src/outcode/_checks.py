@@ -128,7 +128,8 @@ def class_labels(y: Array) -> tuple[Array, Array]:
             f"The labels mix types ({', '.join(sorted(kinds))}): make them all strings or all "
             f"numbers."
         )
-    check_classification_targets(y)
+    if y.ndim != 1 or y.dtype.kind not in "biuUS":  # the others are always classes
+        check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
     return classes, labels.ravel()
 

@@ -371,10 +371,16 @@ def validate(code: Any, class_names: Sequence[object] | None = None) -> Array:
            [-1,  1]], dtype=int8)
     """
     matrix = as_code(code)
-    fatal = [finding for finding in diagnose(matrix, class_names).findings if finding.fatal]
-    if fatal:
-        raise ValueError("This code cannot be decoded:\n" + "\n".join(map(str, fatal)))
+    if not _decodable(matrix):
+        fatal = [str(one) for one in diagnose(matrix, class_names).findings if one.fatal]
+        raise ValueError("This code cannot be decoded:\n" + "\n".join(fatal))
     return matrix
+
+
+def _decodable(code: Array) -> bool:
+    """Return whether some column opposes each pair of classes, and every column has both signs."""
+    both = (code > 0).any(axis=0) & (code < 0).any(axis=0)
+    return bool(both.all() and np.count_nonzero(separation(code) == 0) == len(code))
 
 
 def _finding(code: str, detail: str) -> Finding:

@@ -363,6 +363,12 @@ class PathTrainings:
         """Weight of the samples in each problem, (n_problems, n_samples)."""
         return np.stack([problem.weight for problem in self.problems])
 
+    @property
+    def bare(self) -> Training:
+        """A training that has the code, the labels and the rows, but no machine."""
+        first = self.problems[0]
+        return Training(first.code, first.labels, first.X, None, first.weight, held_out=_no_margins)
+
     def each(self, enough: float) -> Iterator[Training]:
         """Yield the training of every value of C, and of every problem."""
         known: dict[int, tuple[Array, Array]] = {}
@@ -398,6 +404,10 @@ class PathTrainings:
     def folds(self, folds: int, enough: float) -> Array:
         """Return the fold of each sample in each problem, (n_problems, n_samples)."""
         return np.stack([problem.folds(folds, enough) for problem in self.problems])
+
+
+def _no_margins(folds: int) -> Array:
+    raise ValueError("No machine is trained here: there are no held-out margins.")
 
 
 def train_path(

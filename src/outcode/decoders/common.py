@@ -103,7 +103,7 @@ class Decoder(Saved, BaseEstimator):
         self, trainings: PathTrainings, margins: Sequence[Array], X: Sequence[Any]
     ) -> list[Array]:
         """Return what :meth:`best_of_each` does, for a decoder that learns nothing but the code."""
-        fitted = twin(self).fit(next(trainings.each(self.enough)))
+        fitted = twin(self).fit(trainings.bare)
         return apart(fitted.best(np.concatenate(margins)), margins)
 
 

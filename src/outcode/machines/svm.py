@@ -324,6 +324,19 @@ class Path:
         """Return the (n_values, len(rows), n_dichotomies) margins with one weighting."""
         return self._margins(self.solutions, k, len(self.weights), rows)
 
+    def margins_of_each(self, rows: Sequence[Array]) -> list[Array]:
+        """Return the margins of some rows of each weighting, for every value of C in turn."""
+        layout = self.solutions.layout
+        if not layout.whole():
+            found = [self.margins(k, some) for k, some in enumerate(rows)]
+            return [margins[c] for c in range(len(self.values)) for margins in found]
+        known = self.solutions.margins(self.machine.bias == "free")
+        known = known.reshape(len(self.values), len(rows), *layout.shape[::-1])
+        lengths = [len(some) for some in rows]
+        which, ends = np.repeat(np.arange(len(rows)), lengths), np.cumsum(lengths)[:-1]
+        parts = np.split(known[:, which, :, layout.places[np.concatenate(rows)]], ends)
+        return [part[:, c] for c in range(len(self.values)) for part in parts]
+
     def held_out_margins(self, fold: Array, n_jobs: int | None = None) -> Array:
         """Return (n_values, n_weightings, n_samples, n_dichotomies) margins without a row's fold.
 

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -96,13 +96,16 @@ class Trials:
     @cached_property
     def problems(self) -> list[Problem]:
         """The problem of each split's training rows, its code drawn as the classifier would."""
-        data, kept = self.data, {"n_jobs": self.n_jobs}
-        rng = [check_random_state(clone(data.estimator).random_state) for _ in self.splits]
+        data, seed = self.data, partial(clone, self.data.estimator.random_state, safe=False)
         args = clone(self.machine), data.X, data.y, data.weight
         return [
-            pose(self.code, *args, seed, rows=rows, **kept)
-            for (rows, _), seed in zip(self.splits, rng, strict=True)
+            pose(self.code, *args, check_random_state(seed()), rows=rows, source=self._source)
+            for rows, _ in self.splits
         ]
+
+    def _source(self) -> Any:
+        """Return the Gram store that is trained on at the time."""
+        return self.store
 
     def at(self, gamma: float | None, C: float | None) -> Iterator[Rule]:
         """Yield the rule of each split at one setting."""
@@ -157,11 +160,12 @@ class Trials:
         started, values = time.perf_counter(), [float(C) for C in costs if C is not None]
         with single_blas():
             scores = self._path_scores(gamma, values)
+        table = {"gamma": np.full(len(values), np.nan if gamma is None else gamma), "C": values}
+        table |= {"mean_score": scores.mean(axis=1), "std_score": scores.std(axis=1)}
+        table |= {f"split{k}_score": score for k, score in enumerate(scores.T)}
         seconds = (time.perf_counter() - started) / len(values)
-        return [
-            {**scored(gamma, C, row, started), "seconds": seconds}
-            for C, row in zip(values, scores, strict=True)
-        ]
+        rows = zip(*(column for column in table.values()), strict=True)
+        return [dict(zip(table, row, strict=True), seconds=seconds) for row in rows]
 
     @cached_property
     def together(self) -> bool:
@@ -194,14 +198,27 @@ class Trials:
         store, (fresh, decoder) = self.gram(gamma), self._fresh
         machine = fresh.set_params(**self.machine.setting(gamma, None))
         trainings = train_path(self._whole, store, machine, values, self.path, n_jobs=self.n_jobs)
-        self.path, rows = trainings.path, [test for _, test in self.splits]
-        margins = [self.path.margins(k, test) for k, test in enumerate(rows)]
-        each = [f[c] for c in range(len(values)) for f in margins]
-        X = [self.data.X[test] for test in rows] if decoder.looks_at_rows else [None] * len(rows)
-        best = decoder.best_of_each(trainings, each, X * len(values))
-        predicted = [self.problems[0].classes[labels] for labels in best]
-        pairs = zip(predicted, rows * len(values), strict=True)
-        return np.reshape([self.data.share_right(*pair) for pair in pairs], (-1, len(rows)))
+        self.path = trainings.path
+        margins = self.path.margins_of_each([test for _, test in self.splits])
+        rows = self._test_rows * len(values)
+        best = np.concatenate(decoder.best_of_each(trainings, margins, rows))
+        truth, mass, start = self._tested
+        right = (best.reshape(len(values), -1) == truth) * mass
+        return np.add.reduceat(right, start, axis=1) / np.add.reduceat(mass, start)
+
+    @cached_property
+    def _test_rows(self) -> list[Any]:
+        return [self.data.X[test] for _, test in self.splits]
+
+    @cached_property
+    def _tested(self) -> tuple[Array, Array, Array]:
+        """The class index of the test rows, -1 for one not trained on, their weights and starts."""
+        first, tests = self._whole[0], [test for _, test in self.splits]
+        known = np.where(first.classes[first.labels] == self.data.y, first.labels, -1)
+        parts = [self.data.weight[test] for test in tests]
+        mass = np.concatenate([part if part.sum() > 0 else np.ones(len(part)) for part in parts])
+        start = np.cumsum([0, *(len(test) for test in tests[:-1])])
+        return known[np.concatenate(tests)], mass, start
 
     def bound(self, gamma: float | None, C: float | None) -> tuple[Row, tuple[Rule, loo.LooBound]]:
         """Return the bound of one setting as a row of the table, and what it was found on."""
@@ -291,9 +308,7 @@ def _while_above(beat: float, scores: Iterable[float], count: int) -> list[float
     return found + [np.nan] * (count - len(found))
 
 
-def scored(
-    gamma: float | None, C: float | None, scores: Sequence[float] | Array, started: float
-) -> Row:
+def scored(gamma: float | None, C: float | None, scores: Sequence[float], started: float) -> Row:
     """Return a row of the table of results: a setting and its score on each split.
 
     The mean is an upper limit, a split that was not trained counting as 1.
