@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from outcode import SPOC, OutputCodeClassifier, SingleBinaryClassifier, loo, selection
 from outcode.machines import SVM, CrammerSinger, LeastSquares, SingleBinary
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
-from outcode.selection.trials import Trials
+from outcode.selection.trials import PATH_SLACK, Data, Trials
 
 GAMMAS, CS = [0.1, 0.5, 2.0], [0.1, 1.0, 10.0]
 FOLDS = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -66,6 +66,20 @@ def test_folds_give_the_answers_of_grid_search(wine, code, name, decoder):
     grid = GridSearchCV(estimator, params, cv=FOLDS, refit=False).fit(*wine)
     assert_same_scores(search, grid)
     assert search.n_splits_ == grid.n_splits_
+
+
+@pytest.mark.parametrize(("tol", "ranked"), [(1e-3, PATH_SLACK * 1e-3), (1e-6, 1e-6)])
+def test_trials_are_coarse_and_the_best_setting_is_as_exact_as_asked_for(wine, tol, ranked):
+    X, y = wine
+    estimator = classifier(machine=SVM(tol=tol))
+    trials = Trials(Data(estimator, X, y, np.ones(len(y))), list(FOLDS.split(X, y)))
+    trials.accuracies(0.5, CS)
+    np.testing.assert_allclose(trials.path.machine.tol, ranked)
+    violation = trials.path.solutions.certificate[..., 4].max()
+    assert violation <= ranked
+    assert (violation > tol) == (ranked > tol)
+    best = KernelSearchCV(estimator, GAMMAS, CS, cv=FOLDS).fit(X, y).best_estimator_.machine_
+    assert best.solutions_.certificate[..., 4].max() <= tol
 
 
 def test_folds_with_weights(wine):

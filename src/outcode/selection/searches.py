@@ -273,9 +273,11 @@ class KernelSearchCV(_Search):
     """Choose gamma and C by cross-validation on one Gram matrix.
 
     The results are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score,
-    but no kernel value is computed twice, and most trainings start from an earlier solution. Ties
-    go to the smaller gamma, then to the smaller C. A code that is learned with machines is learned
-    once per fold, with the parameters of the given estimator.
+    but no kernel value is computed twice, and most trainings start from an earlier solution. On
+    small tables support vector machines are ranked at three times their ``tol``, unless that is
+    below 1e-5: a score may differ by a row that is close to the boundary. Ties go to the smaller
+    gamma, then to the smaller C. A code that is learned with machines is learned once per fold,
+    with the parameters of the given estimator.
 
     Parameters
     ----------

@@ -125,6 +125,15 @@ def solve_columns(
                 start = k
             balance = 0.0
             total = 0.0
+            more = 1.0
+            if start != k:  # as far along its own direction as the dual rises and C allows
+                own = 0.0
+                gained = 0.0
+                for d in range(m):
+                    own += coef[start, a + d] * fitted[start, a + d]
+                    gained += coef[start, a + d] * y[a + d]
+                if own > 0.0:
+                    more = larger(1.0, smaller(values[k] / values[start], gained / own))
             for p in range(n):
                 s[p] = 0.0
                 lo[p] = 0.0
@@ -137,7 +146,7 @@ def solve_columns(
                 bound = values[k] * masses[index[a + q]] * y[a + q]
                 lo[q] = smaller(bound, 0.0)
                 hi[q] = larger(bound, 0.0)
-                s[q] = smaller(larger(coef[start, a + q], lo[q]), hi[q])
+                s[q] = smaller(larger(more * coef[start, a + q], lo[q]), hi[q])
                 balance += s[q]
                 total += abs(s[q])
             if free and abs(balance) > 1e-14 * total:  # scale the heavier side down
