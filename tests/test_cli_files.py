@@ -109,3 +109,15 @@ def test_bad_input_ends_with_3_and_leaves_nothing(run, tmp_path, what):
         assert (code, out) == (3, "")
         assert said.startswith("Error: ")
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_few_rows_are_compared_in_fewer_folds_or_refused_clearly(run, tmp_path):
+    (tmp_path / "few.csv").write_text("x,y,class\n1,2,a\n3,4,b\n5,6,a\n")
+    code, _, said = run("compare", "few.csv", "-o", "r.html")
+    assert (code, "few: only 2 rows are in classes of two rows or more." in said) == (3, True)
+    code, _, said = run("fit", "few.csv", *FIT)
+    assert code == 0
+    assert "Cross-validated error" in said
+    (tmp_path / "four.csv").write_text("x,y,class\n1,2,a\n3,4,b\n5,6,a\n7,9,b\n")
+    code, _, said = run("compare", "four.csv", "-o", "r.html", "--dry-run")
+    assert (code, "four: 4 folds, one for each row" in said) == (0, True)

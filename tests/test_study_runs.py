@@ -580,6 +580,13 @@ def test_there_is_an_answer_however_short_the_time():
     assert study.left_out(study_, final, {"iris": 150})[0] == "1 fold of 3 was run"
 
 
+def test_a_sample_is_chosen_when_reading_took_all_the_time():
+    data = from_arrays("d", np.arange(6000.0)[:, None], np.repeat(["a", "b"], 3000))
+    plan = study.Study(data, "ova+hinge", baselines=False)
+    fewer = study.affordable(plan, -12.0, n_jobs=0)
+    assert 100 <= len(fewer.datasets[0].y) <= 6000
+
+
 def test_rows_are_chosen_from_fits_on_a_sample(monkeypatch):
     from outcode.app.study import budget
 

@@ -54,23 +54,14 @@ class TablePart:
         """Return the columns; those of ``numbers`` are tried as plain numbers first."""
         with self.explained():
             if self.plan is not None:
-                return self._text(self.plan, numbers)
+                encoding = self.options.encoding
+                return self.plan.strictly(self.cut.bytes(), self.where, encoding, numbers)
             if self.cut.span:
                 from outcode.datasets.readers import Found
 
                 table = self.cut.arrow()
                 return Found(tuple(table.column_names), list(table.columns), missing="null")
             return _whole(self.cut.path, self.options)
-
-    def _text(self, plan: Plan, numbers: Collection[str]) -> Found:
-        from outcode.datasets.encodings import as_utf8
-
-        source = Source(self.where, "", self.cut.bytes(), Limits())
-        source, _ = as_utf8(source, self.options.encoding)
-        found = plan.rows(memoryview(source.data), self.where, numbers)
-        if found.findings:
-            raise DataError(f"{self.where}: {found.findings[0].message}")
-        return found
 
     def table(self, numbers: Collection[str] = ()) -> Table:
         """Return the rows, cells of text unread: a fitted encoder knows the kinds."""

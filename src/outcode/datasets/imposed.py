@@ -61,8 +61,11 @@ def _warn(cells: list[Any], words: list[int], name: str, source: str, what: str)
     )
 
 
-def as_dates(column: Array, name: str, source: str = "") -> Array:
-    """Return a column as dates; what is no date is a DataError, unless it is a few words."""
+def as_dates(column: Array, name: str, source: str = "", *, strict: bool = False) -> Array:
+    """Return a column as dates; what is no date is a DataError.
+
+    A few words are taken as missing, unless ``strict``.
+    """
     if column.dtype.kind == "M":
         return column
     cells = [None if _no_number(cell) else cell for cell in as_nominal(column).tolist()]
@@ -70,18 +73,18 @@ def as_dates(column: Array, name: str, source: str = "") -> Array:
     found = np.full(len(cells), np.datetime64("NaT"), dtype="datetime64[s]")
     read = _dates([str(cells[i]) for i in known]) if known else None
     if known and read is None:
-        known, read = _few_strays(cells, known, name, source)
+        known, read = _few_strays(cells, known, name, source, strict)
     if read is not None:
         found[known] = read
     return found
 
 
 def _few_strays(
-    cells: list[Any], known: list[int], name: str, source: str
+    cells: list[Any], known: list[int], name: str, source: str, strict: bool
 ) -> tuple[list[int], Array]:
     """Return which cells are dates, and those dates, if few are not."""
     words = [i for i in known if _dates([cells[i]]) is None]
-    kept = _without_few(cells, words)
+    kept = None if strict else _without_few(cells, words)
     dates = sorted(set(known) - set(words))
     read = _dates([cells[i] for i in dates]) if kept else None
     if read is None:

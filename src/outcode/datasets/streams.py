@@ -89,10 +89,7 @@ def _blocks(
         Source(STDIN, "", head[: head.rfind(b"\n") + 1], Limits()), options.encoding
     )
     plan = planned(source, options)
-    start = head.find(b"\n") + 1 if plan.layout.skipped else 0
-    for _ in range(1, plan.layout.skipped):
-        start = head.find(b"\n", start) + 1
-    left, rows = head[start:].removeprefix(b"\xef\xbb\xbf"), 0
+    left, rows = head[plan.start(head) :].removeprefix(b"\xef\xbb\xbf"), 0
     more = left
     while more:
         end = _last_row(left)
@@ -120,14 +117,10 @@ def _last_row(data: bytes) -> int:
 def _table(
     data: bytes, plan: Plan, options: Options, numbers: Collection[str], before: int
 ) -> Table | None:
-    from outcode.datasets.encodings import as_utf8
     from outcode.datasets.kinds import as_text
 
     if not data.strip():
         return None
-    source, _ = as_utf8(Source(STDIN, "", data, Limits()), options.encoding)
     where = f"{STDIN}, after row {before}" if before else STDIN
-    found = plan.rows(memoryview(source.data), where, numbers)
-    if found.findings:
-        raise DataError(f"{where}: {found.findings[0].message}")
+    found = plan.strictly(data, where, options.encoding, numbers)
     return replace(as_text(found, STDIN), source=where)

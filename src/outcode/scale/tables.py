@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from outcode._checks import Array
 from outcode.datasets import Table, TableEncoder
 from outcode.datasets.blocks import TablePart, labels, same_columns
-from outcode.datasets.imposed import as_numbers
+from outcode.datasets.imposed import as_dates, as_numbers
 from outcode.scale.sources import Block, Loader, Source
 
 
@@ -43,18 +44,19 @@ class EncodedPart:
 
 
 def _strict(table: Table, encoder: TableEncoder) -> Table:
-    """Return a table with its numbers read; a word among them is an error."""
-    marks = {c.name: c.marks for c in encoder.columns_ if c.kind == "numeric"}
-    columns = tuple(
-        as_numbers(column, name, table.source, marks[name], strict=True)
-        if name in marks and column.dtype == object
-        else column
-        for name, column in zip(table.names, table.columns, strict=True)
-    )
-    kinds = tuple(
-        "numeric" if name in marks else kind
-        for name, kind in zip(table.names, table.kinds, strict=True)
-    )
+    """Return a table with its numbers and dates read; a word among them is an error."""
+    known = {c.name: c for c in encoder.columns_ if c.kind in ("numeric", "date")}
+
+    def read(name: str, cells: Array) -> Array:
+        if name not in known or cells.dtype != object:
+            return cells
+        if known[name].kind == "date":
+            return as_dates(cells, name, table.source, strict=True)
+        return as_numbers(cells, name, table.source, known[name].marks, strict=True)
+
+    columns = tuple(map(read, table.names, table.columns))
+    pairs = zip(table.names, table.kinds, strict=True)
+    kinds = tuple(known[name].kind if name in known else kind for name, kind in pairs)
     return replace(table, columns=columns, kinds=kinds)
 
 

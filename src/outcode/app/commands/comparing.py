@@ -17,7 +17,7 @@ from outcode.app import report as reports
 from outcode.app import study, terminal
 from outcode.app.commands import large as large_files
 from outcode.app.commands.blocks import LARGE
-from outcode.app.commands.files import READING, REPORTS, dataset, reading, writable
+from outcode.app.commands.files import READING, REPORTS, dataset, reading, tested_rows, writable
 from outcode.app.heartbeat import doing
 from outcode.app.report.evidence import LEAK
 from outcode.app.terminal import printable, say
@@ -26,6 +26,8 @@ from outcode.words import duration
 
 #: The data set compared when none is given.
 DEFAULT = "digits"
+#: Rows below which there is nothing to compare.
+FEWEST = 4
 
 
 #: Seconds of computing kept for writing the report, and the most that they may take.
@@ -39,6 +41,7 @@ def compare(command: str, began: float, sources: Sequence[str], **choices: Any) 
         study.methods(_names(choices["methods"]))  # a slip is told before the data are read
     found, large = _read(sources or [DEFAULT], choices)
     found += [part for data in found for part in _without_leaks(data)]
+    choices["folds"] = _possible_folds(found, choices["folds"])
     cost = _cost(choices["cost"], len(np.unique(found[0].y)))
     rows = {data.name: len(data.y) for data in found}
     whole_rows = len(found[0].y) + bool(choices["sample"])  # a sample asked for is asked for again
@@ -73,6 +76,19 @@ def compare(command: str, began: float, sources: Sequence[str], **choices: Any) 
     if len(large) == len(sources) == 1:
         say(f"Train on all rows: {_fit_large(sources[0], plan, choices)}")
     return outcome.exit_code
+
+
+def _possible_folds(found: Sequence[datasets.Dataset], asked: int) -> int:
+    """Return the number of folds, fewer where there are fewer rows to hold out, and say so."""
+    rows, name = min((tested_rows(data), data.name) for data in found)
+    if rows < FEWEST:
+        raise datasets.DataError(
+            f"{name}: only {rows} rows are in classes of two rows or more. Methods are compared on "
+            f"rows held out: give at least {FEWEST}."
+        )
+    if rows < asked:
+        say(f"{name}: {rows} folds, one for each row that can be held out.")
+    return min(rows, asked)
 
 
 def _without_limit(command: str) -> str:
@@ -177,7 +193,8 @@ def _on_fewer_rows(plan: study.Study, seconds: float, n_jobs: int | None) -> stu
     """Return the plan on as many rows as the time allows for, and say so."""
     rows = max(len(data.y) for data in plan.datasets)
     if rows > study.FEW_ROWS:
-        say(f"{rows:,} rows: timing each method on a sample, to answer in {duration(seconds)} ...")
+        within = duration(max(seconds, 1.0))
+        say(f"{rows:,} rows: timing each method on a sample, to answer in {within} ...")
     fewer = study.affordable(
         plan, seconds, n_jobs=n_jobs, on_start=lambda cell: doing(f"timing {cell.method}")
     )

@@ -35,7 +35,7 @@ def dataset(source: str, **choices: Any) -> datasets.Dataset:
         data = datasets.load(source, folder)
     data = data if sample is None else datasets.sampled(data, sample, seed)
     n_classes = len(np.unique(data.y))
-    say(f"{printable(data.name)}: {len(data.y)} rows, {n_classes} classes ({data.source})")
+    say(f"{printable(data.name)}: {len(data.y):,} rows, {n_classes} classes ({data.source})")
     for line in (*data.about, *(f"{f.code} {f.message}" for f in data.findings)):
         say(f"  {printable(line, 400)}")
     return data
@@ -44,6 +44,12 @@ def dataset(source: str, **choices: Any) -> datasets.Dataset:
 def reading(choices: dict[str, Any]) -> dict[str, Any]:
     found = {key: choices[key] for key in (*READING, "seed") if key in choices}
     return found | {"types": dict(choices["types"])}
+
+
+def tested_rows(data: datasets.Dataset) -> int:
+    """Return how many rows can be held out: those of classes of two rows or more."""
+    counts = np.unique(data.y, return_counts=True)[1]
+    return int(counts[counts > 1].sum())
 
 
 def writable(

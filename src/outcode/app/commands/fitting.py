@@ -8,7 +8,7 @@ from typing import Any
 from outcode import datasets, persistence, results
 from outcode.app import study
 from outcode.app.commands import blocks
-from outcode.app.commands.files import dataset, reading, warnings_said, writable
+from outcode.app.commands.files import dataset, reading, tested_rows, warnings_said, writable
 from outcode.app.heartbeat import doing
 from outcode.app.terminal import say
 from outcode.words import count, percent, size
@@ -48,7 +48,8 @@ def fit(
     persistence.save(model, output)
     for line in study.facts(model.named_steps["classifier"]):
         say(line)
-    if choices["folds"]:
+    choices["folds"] = min(choices["folds"], tested_rows(data))
+    if choices["folds"] > 1:
         say(_cross_validated(data, chosen, choices))
     say(f"Model: {output} ({size(os.path.getsize(output))})")
     return 0

@@ -27,7 +27,7 @@ from outcode.datasets.layout import (
     trimmed,
 )
 from outcode.datasets.readers import Found, Options, reader
-from outcode.datasets.sources import BLOCK, Source
+from outcode.datasets.sources import BLOCK, Limits, Source
 from outcode.datasets.table import DataError, Finding
 
 LONGEST_ROW = 32 * 2**20
@@ -101,6 +101,16 @@ class Plan:
         return Found(
             self.layout.names, columns, findings=findings, missing=SAID, comma=self.delimiter == ";"
         )
+
+    def strictly(
+        self, data: bytes, where: str, encoding: str | None, numbers: Collection[str]
+    ) -> Found:
+        """Return the columns of a part of a file, in which a row of another width is an error."""
+        source, _ = as_utf8(Source(where, "", data, Limits()), encoding)
+        found = self.rows(memoryview(source.data), where, numbers)
+        if found.findings:
+            raise DataError(f"{where}: {found.findings[0].message.partition(': ')[2]}")
+        return found
 
     def _cleaned(self, body: memoryview) -> memoryview:
         """Return the text as pyarrow takes it."""
