@@ -167,67 +167,6 @@ def test_similar_codewords_for_many_classes_by_name():
         codes.code_matrix("similar", 120)
 
 
-# --- Dask ---
-
-
-@pytest.fixture(scope="module")
-def frame(data):
-    dask_frame = pytest.importorskip("dask.dataframe", reason="needs outcode[dask]")
-    pandas = pytest.importorskip("pandas", reason="needs pandas")
-    X, y = data
-    table = pandas.DataFrame(X, columns=list("abcde")).assign(species=y)
-    return dask_frame.from_pandas(table, npartitions=5)
-
-
-def test_dask_frames_in_dask_frames_out(frame):
-    clf = classifier("ova", "likelihood").fit(frame, "species")
-    rows = frame.drop(columns=["species"])
-    proba, found = clf.predict_proba(rows), clf.predict(rows)
-    assert list(proba.columns) == NAMES.tolist()
-    assert proba.npartitions == 5
-    computed = proba.compute()
-    assert computed.dtypes.to_dict() == proba.dtypes.to_dict()
-    assert computed.index.equals(frame.compute().index)
-    np.testing.assert_array_equal(computed.to_numpy().argmax(axis=1), _index(found.compute()))
-    again = classifier("ova", "likelihood").fit(rows, frame["species"])
-    assert np.array_equal(again.machine_.coef_, clf.machine_.coef_)
-
-
-def _index(names):
-    return np.searchsorted(NAMES, names.to_numpy().astype(str))
-
-
-def test_empty_partitions_are_predicted(frame):
-    clf = classifier("ova", "likelihood").fit(frame, "species")
-    few = frame[frame["a"] > 6].drop(columns=["species"])
-    found = clf.predict_proba(few).compute()
-    assert len(found) == len(few)
-    assert list(found.columns) == NAMES.tolist()
-
-
-def test_dask_arrays_in_dask_arrays_out(data):
-    da = pytest.importorskip("dask.array", reason="needs outcode[dask]")
-    X, y = data
-    rows, labels = da.from_array(X, chunks=(400, 2)), da.from_array(y, chunks=300)
-    clf = classifier("ova", "likelihood").fit(rows, labels)
-    proba = clf.predict_proba(rows)
-    assert proba.shape == (1500, 4)
-    assert clf.predict(rows).dtype == clf.predict(X[:1]).dtype
-    np.testing.assert_allclose(proba.compute(), clf.predict_proba(X), atol=1e-6)
-    assert np.array_equal(clf.predict(rows).compute(), clf.predict(X))
-
-
-def test_dask_arrays_of_unknown_length(data):
-    da = pytest.importorskip("dask.array", reason="needs outcode[dask]")
-    X, y = data
-    rows, labels = da.from_array(X, chunks=(300, 5)), da.from_array(y, chunks=300)
-    kept = rows[:, 0] > -10
-    clf = classifier().fit(rows[kept], labels[kept])
-    known = classifier().fit(rows, labels)
-    assert np.array_equal(clf.machine_.coef_, known.machine_.coef_)
-    assert len(clf.predict(rows[kept]).compute()) == 1500
-
-
 # --- many rows in memory ---
 
 

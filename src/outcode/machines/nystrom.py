@@ -30,7 +30,7 @@ from outcode.scores import settled
 DOUBLE_LIMIT = 5000
 
 #: Rows for each landmark whose sums guide the descent of an iterative loss, and the fewest of all.
-GUIDES, LEAST_GUIDES = 5, 20_000
+GUIDES, LEAST_GUIDES = 2.5, 10_000
 
 #: Newton steps begin where the decrease still to be had is this share of the objective.
 NEWTON_FROM = 1e-3
@@ -111,7 +111,7 @@ class Nystrom(Machine):
         Continue by Newton steps until the relative duality gap is below ``tol``.
     class_weight : dict, "balanced" or None, default=None
         Weights of the *user's* classes.
-    max_memory : float, default=2**30
+    max_memory : float, default=2**31
         Bytes of kernel values that are kept between passes. Other blocks are computed again; if
         less than half of them fit, all are.
     dtype : dtype or None, default=None
@@ -155,7 +155,7 @@ class Nystrom(Machine):
         max_passes: int = 100,
         certified: bool = False,
         class_weight: Any = None,
-        max_memory: float = 2**30,
+        max_memory: float = 2**31,
         dtype: Any = None,
         random_state: Any = 0,
     ) -> None:
@@ -306,7 +306,7 @@ class Nystrom(Machine):
         else:
             kind = np.zeros(len(task.signs), dtype=np.intp)
             enough = max(GUIDES * len(self.features_), LEAST_GUIDES)
-            every = int(task.lengths.sum()) // enough
+            every = int(task.lengths.sum() // enough)
             source = task.source if every < 2 else Thinned(task.source, every)
         return statistics.collect(task.engine, source, self.features_, kind)
 
@@ -324,9 +324,9 @@ class Nystrom(Machine):
         C, loss = self.C_, LOSSES[self.loss]
         if loss is None:
             return ridge.solved(self.features_, sums, task.signs, C)
-        metric = ridge.guide(self.features_, sums.whole(), C * loss.curvature)
+        metric = ridge.guide(self.features_, sums.whole(), C * loss.usual)
         if start is None:
-            start = metric.solve(C * loss.curvature * (sums.moments.T @ task.signs.astype(float)))
+            start = metric.solve(C * loss.usual * (sums.moments.T @ task.signs.astype(float)))
         problem = Objective(task.engine, self._kept(task), self.features_, loss, task.signs, C)
         tol, passes = positive(self.tol, "tol"), int(self.max_passes)
         first = max(tol, NEWTON_FROM) if self.certified else tol

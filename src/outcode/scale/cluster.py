@@ -254,15 +254,29 @@ class Cluster(Engine):
             try:
                 return future.result(timeout=PATIENCE if done else GLANCE)
             except TimeoutError:
+                if done and future.status == "error":
+                    raise  # of the block itself
                 if done and future.done():
-                    raise  # of the block itself, or a result that does not come through
-            if self.client.scheduler_info()["workers"]:
+                    raise ClusterError(_silent("A worker has kept its result to itself")) from None
+            if self._workers():
                 since = time.monotonic()
             elif time.monotonic() - since > PATIENCE:
-                raise ClusterError(
-                    f"The cluster has had no worker for {PATIENCE:.0f} seconds: start workers and "
-                    f"fit again; with checkpoint= the finished blocks are kept."
-                )
+                raise ClusterError(_silent("The cluster has had no worker"))
+
+    def _workers(self) -> Any:
+        """Return what the scheduler knows of its workers."""
+        client = self.client
+        try:
+            return client.sync(client.scheduler.identity, callback_timeout=PATIENCE)["workers"]
+        except TimeoutError:
+            raise ClusterError(_silent("The scheduler has not answered")) from None
+
+
+def _silent(what: str) -> str:
+    return (
+        f"{what} for {PATIENCE:.0f} seconds: see that scheduler and workers run, and fit again; "
+        f"with checkpoint= the finished blocks are kept."
+    )
 
 
 def on_worker(leaf: Callable[[Block], T], load: Loader) -> T:

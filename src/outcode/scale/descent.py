@@ -2,10 +2,10 @@
 
 Problem    min_a  1/2 a' R a + C sum_i w_i l(t_is phi(x_i) . a)   for every column s
 Algorithm  L-BFGS for all columns at once, one pass over the blocks per step. The first metric is
-           P = c C Phi' W Phi + R with l'' <= c, which lies above every Hessian: a full step from
-           it never raises the objective. A column whose step is too long tries a shorter one in
-           the next pass, beside the others.
-Stopping   1/2 g' P^-1 g <= tol times the objective; a column that is done is left out.
+           P = c C Phi' W Phi + R, with c the usual l'' near a solution. A column whose step is too
+           long tries a shorter one in the next pass, beside the others.
+Stopping   1/2 g' H g <= tol times the objective, with H the inverse Hessian that L-BFGS has found:
+           the decrease that its next step promises; a column that is done is left out.
 Returns    coefficients, objective and the duality gap 1/2 g' R^-1 g
 """
 
@@ -32,7 +32,7 @@ ARMIJO, ROUNDING = 1e-4, 1e-7
 class Columns:
     """Where every column stands: point, objective, gradient, step tried, and steps remembered.
 
-    ``natural`` is P^-1 g, and ``stretch`` how much longer than by P the last step could have been.
+    ``natural`` is P^-1 g, and ``stretch`` how long the last step should have been, by P 1.
     """
 
     x: Array
@@ -73,10 +73,9 @@ class Columns:
         """Go where the step led, in the columns in which it was accepted."""
         y = gradient - self.gradient
         self.remember(moved, y, accepted)
-        # s'y / y' P^-1 y >= 1: rows that are right by 1 have no curvature, P counts them all
         ratio = np.einsum("ps,ps->s", moved, y)
         ratio = ratio / np.maximum(np.einsum("ps,ps->s", y, natural - self.natural), 1e-300)
-        self.stretch = np.where(accepted & (ratio > 0), np.maximum(ratio, 1.0), self.stretch)
+        self.stretch = np.where(accepted & (ratio > 0), ratio, self.stretch)
         self.natural = np.where(accepted, natural, self.natural)
         self.x = np.where(accepted, self.x + moved, self.x)
         self.value = np.where(accepted, value, self.value)
@@ -128,14 +127,13 @@ class _Run:
         now = self._begin(start)
         fresh, passes = np.ones(len(active), bool), 1
         while True:
-            left = 0.5 * np.einsum("ps,ps->s", now.gradient, now.natural)
-            finished = left <= self.tol * now.value
+            now.descend(self.metric, fresh)
+            finished = -0.5 * now.slope <= self.tol * now.value
             done.store(active, now, finished)
             if finished.all() or passes >= self.max_passes:
                 return done.result(self.objective.features, passes)
-            active, fresh = active[~finished], fresh[~finished]
+            active = active[~finished]
             now.keep(~finished)
-            now.descend(self.metric, fresh)
             fresh = self._step(now, active)
             passes += 1
 
