@@ -15,7 +15,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 
 # A subset that touches every dependency with a lower bound.
 OLDEST ?= tests/test_classifier.py tests/test_decoders.py tests/test_svm.py tests/test_readers.py \
-  tests/test_persistence.py tests/test_displays.py tests/test_streaming.py tests/test_cli_files.py
+  tests/test_persistence.py tests/test_displays.py tests/test_streaming.py tests/test_cli_files.py tests/test_dask.py
 
 .PHONY: demo test check format lint types imports pytest slow docs package sbom test-oldest coverage torture clean
 

@@ -169,16 +169,12 @@ class Killing(cluster.Cluster):
         raise AssertionError("the workers did not start again")
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_worker_killed_in_every_pass_changes_no_bit(local, data, partitions, loss):
+def test_a_worker_killed_in_every_pass_changes_no_bit(local, partitions, reference):
     workers, client = local
-    X, labels = data
-    source = sources.Arrays(X, NAMES[labels], block_rows=250)
     run = Killing(client, workers)
-    found = fit(partitions, run, loss, **SHORT)
-    assert np.array_equal(found.coef_, fit(source, loss=loss, **SHORT).coef_)
-    assert run.killed >= 2 + found.n_iter_
-    assert found.n_iter_ >= LOSSES.index(loss) * 3
+    found = fit(partitions, run, "squared_hinge", **SHORT)
+    assert np.array_equal(found.coef_, reference["squared_hinge"])
+    assert run.killed >= 2 + found.n_iter_ >= 5
 
 
 def test_a_worker_that_joins_late_takes_part(local, partitions, reference):

@@ -161,7 +161,7 @@ def test_few_passes_come_near_the_minimum(loss, passes, monkeypatch):
     X = np.tanh(2.0 * rng.randn(6, 2, 30)[labels, rng.randint(2, size=2100)] + rng.randn(2100, 30))
     code = 2 * np.eye(6, dtype=np.int8) - 1
     params = {"n_landmarks": 250, "C": 10.0, "loss": loss}
-    quick = Nystrom(**params).fit(X, code[labels])
+    quick = Nystrom(**params, tol=1e-3).fit(X, code[labels])
     least = Nystrom(**params, certified=True, tol=1e-5).fit(X, code[labels]).objective_
     assert quick.statistics_.rows.sum() < 1000
     assert quick.n_iter_ <= passes

@@ -102,7 +102,7 @@ class Nystrom(Machine):
         The loss l.
     bias : {"kernel", "none"}, default="kernel"
         With "kernel" 1 is added to the kernel.
-    tol : float, default=1e-3
+    tol : float, default=3e-3
         Training with an iterative loss stops when the estimated remaining decrease is below this
         share of the objective.
     max_passes : int, default=100
@@ -151,7 +151,7 @@ class Nystrom(Machine):
         C: float | str = 1.0,
         loss: str = "squared_hinge",
         bias: str = "kernel",
-        tol: float = 1e-3,
+        tol: float = 3e-3,
         max_passes: int = 100,
         certified: bool = False,
         class_weight: Any = None,
