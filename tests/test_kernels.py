@@ -107,3 +107,20 @@ def test_callable_kernel_is_checked():
     broken = kernels.resolve(lambda X, Z: X @ Z.T * np.nan, np.eye(3))
     with pytest.raises(ValueError, match="NaN or infinity"):
         broken.block(rows, rows)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_sparse_rows_may_have_their_columns_in_any_order(name):
+    X = np.random.RandomState(0).randn(30, 12) * (np.random.RandomState(1).rand(30, 12) < 0.5)
+    ordered = sparse.csr_matrix(X)
+    backwards = ordered.copy()
+    for i in range(30):
+        row = slice(*ordered.indptr[i : i + 2])
+        backwards.indices[row] = ordered.indices[row][::-1]
+        backwards.data[row] = ordered.data[row][::-1]
+    backwards.has_sorted_indices = False
+    kernel = make(name)
+    rows = kernel.prepare(backwards)
+    wanted = kernel.block(kernel.prepare(X), kernel.prepare(X))
+    np.testing.assert_allclose(kernel.block(rows, rows), wanted, rtol=1e-12)
+    assert (backwards.toarray() == X).all()

@@ -272,8 +272,14 @@ def _drawn(a: Rows, B: Rows, pull: Array) -> Array:
 
 
 def _narrow(values: Any) -> Any:
-    """Return CSR rows with the 32-bit indices that scikit-learn's compiled distances take."""
+    """Return CSR rows with the 32-bit indices that scikit-learn's compiled distances take.
+
+    Their indices are in order: scikit-learn would sort them in place, numbers that others share.
+    """
     rows = sparse.csr_matrix(values)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
     parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
     return sparse.csr_matrix(parts, shape=rows.shape)
 
