@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+import types
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,15 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_blobs, make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from outcode import OutputCodeClassifier, OutputCodeClassifierCV, kernels, load, save
+from outcode.decoders.shared import calibrate
 from outcode.selection import tuning
+from outcode.selection.costs import Costs
 from outcode.selection.landscape import sample
 
 
@@ -316,6 +320,37 @@ def test_unknown_names_are_told():
             OutputCodeClassifierCV(**wrong).fit(X, y)
 
 
+@pytest.mark.parametrize("name", ["machines", "kernels", "codes", "decoders"])
+def test_nothing_to_try_is_an_error(name):
+    with pytest.raises(ValueError, match=f"{name} is empty"):
+        OutputCodeClassifierCV(**{name: ()}).fit(*blobs(30))
+
+
+@pytest.mark.parametrize("columns", [3, 1000])
+def test_costs_tell_columns_from_rows(columns):
+    truth = Costs(1e-9, 1e-4, columns)  # seconds that factorising and scoring take
+    solving = truth.trial(300) - 300 * truth.scoring
+    trial = types.SimpleNamespace(
+        machine="ls", n_rows=300, solving=solving, seconds=truth.trial(300)
+    )
+    costs = Costs.of([trial], columns)
+    assert costs.trial(5000) == pytest.approx(truth.trial(5000))
+    assert costs.fewest == {3: 100, 1000: 500}[columns]
+    assert costs.rows(300, 3000, 8, 8 * truth.trial(1200)) in (1199, 1200)
+    assert costs.rows(300, 3000, 8, -1.0) == 300
+    assert costs.most_landmarks(9000, truth.landmarks(9000, 800)) in (799, 800)
+    assert costs.most_landmarks(9000, 0.0) == costs.fewest
+
+
+def test_a_machine_with_a_large_C_is_trained_without_a_warning():
+    X = np.random.default_rng(0).integers(0, 4, size=(400, 6))
+    y = X.sum(axis=1) // 5
+    clf = OutputCodeClassifierCV(("ls", "svm"), "rbf", "ovo", random_state=0).fit(X, y)
+    assert clf.best_params_["machine"] == "svm"
+    with pytest.warns(ConvergenceWarning):
+        clone(clf.best_estimator_).fit(X, y)
+
+
 def test_one_machine_one_kernel_one_code():
     X, y = blobs()
     clf = OutputCodeClassifierCV("ls", "rbf", "ovo", random_state=0).fit(X, y)
@@ -409,3 +444,12 @@ def test_hundreds_of_classes():
 def test_iris_with_its_duplicate_rows():
     X, y = load_iris(return_X_y=True)
     assert OutputCodeClassifierCV(random_state=0).fit(X, y).score(X, y) > 0.95
+
+
+def test_the_temperature_is_that_of_leaving_out_each_row():
+    X, y = blobs(600, seed=1)
+    clf = OutputCodeClassifierCV("ls", "rbf", "ova", random_state=0).fit(X, y)
+    margins = clf.best_estimator_.machine_.loo_margins_
+    found = calibrate(margins[None], clf.best_estimator_.code_, y, np.ones(600))
+    assert clf.best_estimator_.decoder_.slope_ == found.slope[0]
+    assert clf.best_estimator_.decoder_.temperature_ == 1.0 / found.inverse_temperature[0]

@@ -91,8 +91,12 @@ def shared_slope(margins: Array, signs: Array, weight: Array, stop: float = STOP
 def codeword_scores(margins: Array, code: Array, slope: Array) -> Array:
     """Return sum_{s: m_qs != 0} log P(O_s = m_qs | f_s), (n_settings, n_samples, n_classes).
 
-    With log P(-1) = log P(+1) - A f. Over the one-vs-all code this is A f_q and a constant.
+    With log P(-1) = log P(+1) - A f. Where every class has one +1 and else -1, as in one-vs-all,
+    this is A f_s of its column and a constant for each row, which is left out.
     """
+    if (code != 0).all() and ((code > 0).sum(axis=1) == 1).all():
+        own = slope[:, None, None] * margins[..., code.argmax(axis=1)]
+        return np.asarray(own)
     return log_codewords(slope[:, None, None] * margins, code)
 
 
@@ -153,8 +157,9 @@ class SharedSigmoid(Decoder):
 
     Parameters
     ----------
-    folds : int, default=3
-        Number of folds that the held-out margins come from.
+    folds : int or None, default=3
+        Number of folds that the held-out margins come from; None leaves out one row at a time, for
+        machines that know these margins (least squares).
     slope : float or None, default=None
         A where it is known already; None fits both A and T.
     temperature : float or None, default=None
@@ -183,7 +188,7 @@ class SharedSigmoid(Decoder):
     monotone = True
 
     def __init__(
-        self, folds: int = 3, *, slope: float | None = None, temperature: float | None = None
+        self, folds: int | None = 3, *, slope: float | None = None, temperature: float | None = None
     ) -> None:
         self.folds = folds
         self.slope = slope
@@ -195,7 +200,8 @@ class SharedSigmoid(Decoder):
             self.slope_ = positive(self.slope, "slope")
             self.temperature_ = positive(self.temperature, "temperature")
             return self
-        margins = training.crossfit(self.folds)
+        folds = self.folds
+        margins = training.machine.loo_margins_ if folds is None else training.crossfit(folds)
         weight = scored(training.labels, training.sample_weight)
         with single_blas():
             found = calibrate(margins[None], self.code_, training.labels, weight)

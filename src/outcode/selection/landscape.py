@@ -36,7 +36,8 @@ class Trial:
     """One setting and what its held-out margins are worth.
 
     ``accuracy`` and ``loss`` (log loss after one slope and one temperature) are over held-out rows;
-    ``row_loss`` (n_rows,) is the loss of each, for paired comparisons.
+    ``row_loss`` (n_rows,) is the loss of each, for paired comparisons. ``solving`` are the seconds
+    of the closed form, of all ``seconds``.
     """
 
     stage: str
@@ -55,6 +56,7 @@ class Trial:
     seconds: float
     row_loss: Array = field(repr=False, compare=False)
     ridge: float = 0.0
+    solving: float = 0.0
     decoder: Any = "shared"
 
 
@@ -162,14 +164,16 @@ class Landscape:
         gram = self.gram(kernel, gamma) if gram is None else gram
         scale = max(float(gram.diagonal().mean()), 1e-300)
         matrix = self.codes[code]
+        asked = time.perf_counter()
         margins = self.margins(gram, code, ridges * scale)
+        solving = (time.perf_counter() - asked) / max(len(ridges), 1)
         usable = np.isfinite(margins).all(axis=(1, 2))
         margins, ridges = margins[usable], np.asarray(ridges)[usable]
         setting = {"machine": "ls", "kernel": kernel, "gamma": gamma, "code": code}
         trials = self.judged(margins, matrix, **setting, C=0.0, seconds=0.0)
         seconds = (time.perf_counter() - started) / max(len(ridges), 1)
         return [
-            replace(trial, ridge=ridge, C=1.0 / (ridge * scale), seconds=seconds)
+            replace(trial, ridge=ridge, C=1.0 / (ridge * scale), seconds=seconds, solving=solving)
             for trial, ridge in zip(trials, ridges.tolist(), strict=True)
         ]
 

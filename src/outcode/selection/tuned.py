@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -145,6 +147,9 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> OutputCodeClassifierCV:
         started = time.monotonic()
         lookup(SCORINGS, self.scoring, "scoring")
+        for name in ("machines", "kernels", "codes", "decoders"):
+            if not listed(getattr(self, name)):
+                raise ValueError(f"{name} is empty: name at least one to try.")
         with text_explained(X):
             X, y = validate_data(self, X, y, **self._rules)
         self._check_square(X)
@@ -176,7 +181,9 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     def _trained(self, final: Final, X: Any, y: Array, weight: Array) -> OutputCodeClassifier:
         """Return the best setting trained on all rows; on landmarks where they are too many."""
         if len(y) <= EXACT_ROWS or self._pairwise or self.time_limit is not None:
-            return self._model(final).fit(X, y, weight)
+            with warnings.catch_warnings():  # held-out rows judged it as precise as this
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                return self._model(final).fit(X, y, weight)
         best = final.trial
         setting = best.kernel, self.feature_scale_
         model, gamma = on_landmarks(self._codes[best.code], *setting, X, y, weight, self.n_jobs)
@@ -212,6 +219,8 @@ class OutputCodeClassifierCV(ByScores, notebooks.InNotebook):
     def _model(self, final: Final) -> OutputCodeClassifier:
         best = final.trial
         shared = SharedSigmoid(slope=best.slope, temperature=best.temperature)
+        if best.machine == "ls" and final.n_landmarks is None:
+            shared = SharedSigmoid(folds=None)  # of all rows, and in float64
         decoder = shared if best.decoder == "shared" else best.decoder
         machine = final.machine(self.feature_scale_)
         return OutputCodeClassifier(

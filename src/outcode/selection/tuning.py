@@ -18,14 +18,12 @@ from outcode.gram import given
 from outcode.machines import SVM, CrammerSinger, LeastSquares, Nystrom
 from outcode.parallel import thread_map
 from outcode.progress import progress
+from outcode.selection.costs import LEAST_SQUARES_ROWS, Costs
 from outcode.selection.landscape import RIDGES, Landscape, Trial, hopeless, preferred, sample
 
 #: Beyond MAP_SPLIT distinct rows the map is made on MAP_ROWS of them; its best settings are then
 #: tried on all rows, at most FULL_ROWS.
 MAP_SPLIT, MAP_ROWS, FULL_ROWS = 400, 300, 3000
-#: Beyond this many rows the final machine is a support vector machine; where time is short it is
-#: least squares on landmarks, from 100 to 2,000.
-LEAST_SQUARES_ROWS, LANDMARKS = 8000, (100, 2000)
 #: Codes of more columns are tried at the best width of the first code only, or not at all.
 MANY_COLUMNS, MOST_COLUMNS = 30, 1000
 #: The width tried first for every kernel, and those beside it: powers of 4.
@@ -108,11 +106,10 @@ class Search:
         n = len(self.whole)
         if best.machine != "ls" or self.owner._pairwise or not _shifts(best.kernel):
             return Final(best)
-        left = self.deadline - time.monotonic()
-        if n <= LEAST_SQUARES_ROWS and self._rate * n**3 <= left:
+        costs, left = self._costs, self.deadline - time.monotonic()
+        if n <= LEAST_SQUARES_ROWS and costs.trial(n) <= left:
             return Final(best)
-        fits = np.sqrt(max(left, 0.0) / (4.0 * self._rate * n)) if np.isfinite(left) else np.inf
-        landmarks = int(np.clip(fits, *LANDMARKS))
+        landmarks = costs.most_landmarks(n, left)
         return Final(best, landmarks) if landmarks < n else Final(best)
 
     @property
@@ -129,33 +126,25 @@ class Search:
         return time.monotonic() > self.deadline
 
     @property
-    def _rate(self) -> float:
-        """Seconds of a trial of least squares divided by the cube of its rows, the slowest yet."""
-        own = [trial for trial in self.tried if trial.machine == "ls"]
-        return max(trial.seconds / trial.n_rows**3 for trial in own)
-
-    @property
-    def _training(self) -> float:
-        """Seconds that the final training will take."""
-        n = len(self.whole)
-        if n > LEAST_SQUARES_ROWS:
-            return 4.0 * self._rate * n * LANDMARKS[0] ** 2
-        return self._rate * min(n**3, 4.0 * n * LANDMARKS[1] ** 2)
+    def _costs(self) -> Costs:
+        return Costs.of(self.tried, next(iter(self.whole.codes.values())).shape[1])
 
     def _affords(self, land: Landscape, trials: float = 1.0) -> bool:
         """Whether so many trials on these rows, and the final training, will end in time."""
         if np.isinf(self.deadline):
             return True
-        needed = trials * self._rate * len(land) ** 3 + self._training
-        return time.monotonic() + needed < self.deadline
+        costs = self._costs
+        needed = trials * costs.trial(len(land)) + costs.training(len(self.whole))
+        return bool(time.monotonic() + needed < self.deadline)
 
     def _rows_in_time(self, small: Landscape) -> int:
         """Return how many rows the best settings are tried on, in the time that is left."""
-        size = min(len(self.whole), FULL_ROWS)
-        if np.isfinite(self.deadline):
-            left = max(self.deadline - time.monotonic() - self._training, 0.0)
-            size = min(size, int((left / (TO_COME * self._rate)) ** (1.0 / 3.0)))
-        return max(size, len(small))
+        most = max(min(len(self.whole), FULL_ROWS), len(small))
+        if np.isinf(self.deadline):
+            return most
+        costs = self._costs
+        left = self.deadline - time.monotonic() - costs.training(len(self.whole))
+        return costs.rows(len(small), most, TO_COME, left)
 
     def _sampled(self, size: int, stage: str) -> Landscape:
         rows = sample(self.whole.labels, size, self.rng)
