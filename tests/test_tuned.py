@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from outcode import OutputCodeClassifier, OutputCodeClassifierCV, kernels, load, save
 from outcode.decoders.shared import calibrate
+from outcode.folds import distinct_rows
 from outcode.selection import tuning
 from outcode.selection.costs import Costs
 from outcode.selection.landscape import sample
@@ -450,6 +451,7 @@ def test_the_temperature_is_that_of_leaving_out_each_row():
     X, y = blobs(600, seed=1)
     clf = OutputCodeClassifierCV("ls", "rbf", "ova", random_state=0).fit(X, y)
     margins = clf.best_estimator_.machine_.loo_margins_
-    found = calibrate(margins[None], clf.best_estimator_.code_, y, np.ones(600))
+    rows, _ = distinct_rows(X, np.ones(600), y)  # in this order they are trained on
+    found = calibrate(margins[None], clf.best_estimator_.code_, y[rows], np.ones(600))
     assert clf.best_estimator_.decoder_.slope_ == found.slope[0]
     assert clf.best_estimator_.decoder_.temperature_ == 1.0 / found.inverse_temperature[0]
