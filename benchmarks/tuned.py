@@ -1,13 +1,13 @@
 """OutputCodeClassifierCV against what a user would write instead, nested: error, log loss, cost.
 
     python benchmarks/tuned.py --data DATA --store tuned.jsonl [--sets iris glass] [--methods ...]
-    python benchmarks/tuned.py --data DATA --store tuned.jsonl --report
 
 Every set of DATA, at most 1,500 rows each (drawn evenly over the classes), four stratified outer
 folds. Nominal columns one-hot, numeric columns to mean 0 and deviation 1, fitted on the training
 rows of the fold. All choices (grid, temperature, calibration) are made inside the training rows.
-One core; CPU seconds of fitting and choosing. Every finished cell is written to the store and not
-run again; --report prints the Markdown tables of what is there.
+One core; CPU seconds of fitting and choosing, all methods in turn on every fold, after everything
+is compiled. Every finished cell is written to the store and not run again; at the end, or with
+--report, the Markdown tables of what is there are printed.
 """
 
 from __future__ import annotations
@@ -55,6 +55,17 @@ def tuned(X, y):
     from outcode import OutputCodeClassifierCV
 
     return OutputCodeClassifierCV(random_state=SEED, n_jobs=1).fit(X, y)
+
+
+def compiled():
+    """Train every machine on few and many rows and columns, so that all is compiled."""
+    from outcode import OutputCodeClassifierCV
+
+    for n, classes in ((60, 2), (60, 3), (600, 10), (1200, 26)):
+        X = np.random.default_rng(0).normal(size=(n, 3))
+        for machines in (("ls", "svm", "spoc"), "svm", "spoc"):
+            OutputCodeClassifierCV(machines, n_jobs=1).fit(X, np.arange(n) % classes)
+        OutputCodeClassifierCV("svm", codes="ovo", n_jobs=1).fit(X, np.arange(n) % classes)
 
 
 METHODS = {
@@ -122,8 +133,7 @@ def measure(method, X, y, X_test, y_test, searched):
 def run(names, methods, folder, store, folds, cap):
     done = {(r["set"], r["fold"], r["method"]): r for r in read(store)}
     if OURS in methods:
-        for n in (60, 600):  # compiles what there is to compile
-            tuned(np.random.default_rng(0).normal(size=(n, 3)), np.arange(n) % 10)
+        compiled()
     for name in names:
         for number, X, y, X_test, y_test in islice(cells(name, folder, cap), folds):
             for method in methods:
@@ -200,6 +210,8 @@ def report(store):
         print(f"| {m} | {mean} | {rank} | {mean_loss} | {seconds:.1f} | {ratio} |")
     print(f"\n{len(sets)} sets. {friedman.sentence}\n")
     per_set(table, sets)
+    print()
+    seconds(store)
 
 
 def per_set(table, sets):
@@ -227,11 +239,19 @@ def per_set(table, sets):
 
 
 def seconds(store):
-    """Print CPU seconds of the grid and of ours over the cells that both have."""
+    """Print how many times the CPU seconds of ours the grid takes, on the cells that both have."""
     cells = {(r["set"], r["fold"], r["method"]): r["cpu"] for r in read(store) if "cpu" in r}
-    both = [key[:2] for key in cells if key[2] == OURS and (*key[:2], GRID) in cells]
-    ours, theirs = (sum(cells[*key, m] for key in both) for m in (OURS, GRID))
-    print(f"{len(both)} cells: {OURS} {ours:.1f} s, {GRID} {theirs:.1f} s, {theirs / ours:.1f}x")
+    spent = {}
+    for name, fold, method in cells:
+        if method == OURS and (name, fold, GRID) in cells:
+            both = np.array([cells[name, fold, m] for m in (OURS, GRID)])
+            spent[name] = spent.get(name, 0.0) + both
+    if not spent:
+        return
+    ours, theirs = sum(spent.values())
+    times = sorted((both[1] / both[0], name) for name, both in spent.items())
+    print(f"{OURS} {ours:.1f} s, {GRID} {theirs:.1f} s: {theirs / ours:.1f}x; of each set:")
+    print(", ".join(f"{name} {ratio:.1f}" for ratio, name in times))
 
 
 def main():
@@ -253,7 +273,8 @@ def main():
     if args.cpu:
         return seconds(args.store)
     names = args.sets or listed(args.data)
-    return run(names, args.methods, args.data, args.store, args.folds, args.cap)
+    run(names, args.methods, args.data, args.store, args.folds, args.cap)
+    return report(args.store) if args.folds == FOLDS else seconds(args.store)
 
 
 if __name__ == "__main__":
