@@ -28,6 +28,7 @@ PUZZLING = re.compile(
     | met\ in\ turn | drawn\ together | about\ his | \bhis\b | \bhers?\b
     | (told|tells?)\ (\w+\ )?apart | \bamid\b | \bmend(s|ed|ing)?\b | pulled\ most
     | turned\ around | unless\ told | says\ what\ it\ is\ worth
+    | gives?\ the\ class\ away | points\ on\ a\ circle | too\ good\ to\ be\ true | takes?\ turns
     | too\ sure\ of | warmed\ up | could\ run\ anything | (is|are)\ no\ (number|code)s?\b
     """,
     re.IGNORECASE | re.VERBOSE,

@@ -88,12 +88,12 @@ def bound(clf: Any) -> LooBound:
         sum_s L(m_ys f_s - alpha_is G_ii m_ys^2) >= min_{q != y} sum_s L(m_qs f_s - alpha_is G_ii
         m_ys m_qs),
 
-    a tie counting as an error. What the decoder learned from data is held fixed, and so is C. It
-    holds for machines solved exactly, with the bias in the kernel or without one, and costs
+    with ties counted as errors. The fitted parameters of the decoder and C are fixed. It holds for
+    machines solved exactly, with the bias in the kernel or without one, and costs
     O(n_samples n_classes n_dichotomies).
 
-    Least-squares machines know the margins left out in closed form: these are used instead, with
-    any decoder, and the result is the leave-one-out error itself, ties counting as errors.
+    Least-squares machines have leave-one-out margins in closed form: these are used instead, with
+    any decoder, and the result is the leave-one-out error itself, with ties counted as errors.
 
     Parameters
     ----------
@@ -130,12 +130,12 @@ def bound(clf: Any) -> LooBound:
 def sharp_bound(clf: Any, X: Any) -> LooBound:
     """Bound the leave-one-out error of a fitted classifier much more closely than :func:`bound`.
 
-    For every row that :func:`bound` counts, though the trained rule has it right, the solver goes
-    some steps without it, and a ball around where it arrives holds the machine trained without it
+    For every correctly classified row that :func:`bound` counts, the solver makes some steps
+    without it, and a ball around the resulting point contains the machine trained without it
     (:func:`columns.removals`, with the proof). The shift of each margin is the smaller of
     that and [PPF04]'s alpha_is G_ii, so that the rows counted are some of those of :func:`bound`.
     It holds under the same conditions (machines solved exactly), for decoders that :func:`bound`
-    covers, and costs as much as one to a few trainings.
+    covers, and takes the time of one to a few trainings.
 
     Parameters
     ----------
@@ -230,10 +230,11 @@ def sharpened(
 def estimate(clf: Any, X: Any) -> LooError:
     """Estimate the leave-one-out error of a fitted classifier, much faster than :func:`exact`.
 
-    Every support vector is left out in turn, but the solver goes only some steps without it and
-    moves only the support vectors and those rows that come next (:func:`columns.removals`).
-    C, the code and what the decoder learned from data stay as they are. It is no bound; any decoder
-    will do. Least-squares machines give the error itself.
+    Every support vector is left out once, but the solver makes only some steps without it, over the
+    support vectors and the rows that are likely to become support vectors
+    (:func:`columns.removals`).
+    C, the code and the fitted parameters of the decoder do not change. The result is an estimate,
+    not a bound, and works with any decoder. With least-squares machines it is the error itself.
 
     Parameters
     ----------
@@ -270,9 +271,9 @@ def estimate(clf: Any, X: Any) -> LooError:
 def exact(clf: Any, X: Any, y: Any, sample_weight: Any = None) -> LooError:
     """Return the leave-one-out error of a fitted classifier, by training again without each row.
 
-    All trainings share one Gram matrix and start from the solution with all rows; a row that is no
-    support vector of any column needs none. C, the code and what the decoder learned from data
-    stay as they are, as in :func:`bound`. Least-squares machines need no training at all.
+    All trainings share one Gram matrix and start from the solution with all rows; a row that is not
+    a support vector of any column needs no training. C, the code and the fitted parameters of the
+    decoder do not change, as in :func:`bound`. Least-squares machines need no training at all.
 
     Parameters
     ----------

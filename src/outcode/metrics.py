@@ -266,7 +266,7 @@ class Metric:
     brief: bool = False
 
     def summary(self, values: Any) -> float:
-        """Return what stands for several folds: the median of times, the mean of others."""
+        """Return the summary of several folds: the median of times, the mean of others."""
         return float(np.median(values) if self.kind == "seconds" else np.mean(values))
 
     def best(self, values: Iterable[float]) -> float:

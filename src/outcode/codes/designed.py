@@ -30,16 +30,16 @@ FAILURES = 5
 class Designed(Code):
     """A code learned alternately with its machines ([CS02] Theorem 1, sections 5 and 8).
 
-    ``by="columns"``: one column after the other. A column starts at random, the machine is trained
-    on it, and the best column for what that machine says of rows it was not trained on (Theorem 1)
-    takes its place, until it stays or ``rounds`` are done. Of the columns met, the one that gives
-    the code the least error on held-out rows (Eq. 1) is kept. Rows that the code gets wrong so far
-    count double.
+    ``by="columns"``: one column after the other. A column starts at random. The machine is trained
+    on it, and the column is replaced by the best column for the held-out margins of the machine
+    (Theorem 1); this is repeated until the column does not change, at most ``rounds`` times. Of all
+    these columns, the one with the smallest held-out error of the code (Eq. 1) is kept. Rows that
+    the code currently misclassifies count double.
 
-    ``by="continuous"``: all columns together. From a dense random code on, machines are trained,
-    the continuous code M of least norm and loss for their held-out margins is found (Eq. 16), and
-    the signs of M are the next code: the sign of an entry says on which side of the column the
-    class is. The code whose M has the least error is kept. Read it with ``decoder="continuous"``,
+    ``by="continuous"``: all columns together. Starting from a dense random code, machines are
+    trained, the continuous code M with the smallest norm and loss for their held-out margins is
+    computed (Eq. 16), and the signs of M are the next code. The code whose M has the smallest error
+    is kept. Decode it with ``decoder="continuous"``,
     which finds M for the machines trained on all rows.
 
     Both are heuristics: the best code for given machines is NP-complete to find (Theorem 2).
@@ -113,7 +113,7 @@ class Designed(Code):
         return code
 
     def _next(self, trial: Trial, code: Array, H: Array, rng: Any) -> tuple[Array, Array] | None:
-        """Return the best new column met while a machine and its column take turns, its votes."""
+        """Return the best new column found while alternating with its machine, and its votes."""
         weight = 1.0 + not_won(code, H, trial.labels)
         column, k = random_split(len(code), rng), len(code)
         best: tuple[float, Any] = (np.inf, None)
@@ -132,7 +132,7 @@ class Designed(Code):
         return found
 
     def continuous(self, trial: Trial, n_classes: int, n_columns: int, rng: Any) -> Array:
-        """Return the signs of a continuous code that takes turns with its machines."""
+        """Return the signs of a continuous code that alternates with its machines."""
         code = DenseRandom(n_columns).draw(n_classes, rng)
         best, beta = (np.inf, code), positive(self.beta, "beta")
         for _ in range(self.rounds):
@@ -152,10 +152,11 @@ class Designed(Code):
 class DesignedTree(Code):
     """A tree of classes, each split the best column for its machine ([CS02] sections 3 and 8).
 
-    At a node with some of the classes a column that splits them starts at random; the machine is
-    trained on the rows of these classes, and the best column for what it says of rows it was not
-    trained on (Theorem 1) takes its place, until it stays or ``rounds`` are done. Of the columns
-    met the one with the least held-out error of its machine, each side counting half, is the split.
+    At each node, a column that splits the classes of the node starts at random. The machine is
+    trained on the rows of these classes, and the column is replaced by the best column for its
+    held-out margins (Theorem 1); this is repeated until the column does not change, at most
+    ``rounds`` times. Of all these columns, the one whose machine has the smallest balanced held-out
+    error is the split.
     The code has n_classes - 1 columns, 0 for the classes that are not at the node.
 
     Parameters

@@ -43,13 +43,13 @@ class Growth:
 class NodeEmbedding(Code):
     """A code with additional columns for the classes that it confuses (ECOC-ONE, [PER08]).
 
-    The machine is trained on the start code and judged on rows it did not see (each fold in turn is
-    the validation part). While the held-out error falls, columns are added one by one: take the
-    pair of classes confused most often, a against b; the candidate columns oppose a and b, and let
-    0, 1, 3, 7, ... of the other classes take part, those nearest to the pair first, on the sides
-    that the most informative partition opposing a and b gives them (mutual information as in
-    :class:`Discriminant`). The candidate with the smallest held-out error stays if it lowers the
-    error; if none does, the next pair is tried, ``n_pairs`` of them, then growth stops.
+    The machine is trained on the start code and evaluated by cross-validation. Columns are added
+    one by one while the held-out error falls. For the pair of classes a, b that is confused most
+    often, the candidate columns have a and b on opposite sides, and 0, 1, 3, 7, ... of the other
+    classes, the nearest first, on the sides given by the most informative partition that separates
+    a and b (mutual information as in :class:`Discriminant`). The candidate with the smallest
+    held-out error is added if it lowers the error. If none does, the next pair is tried; after
+    ``n_pairs`` pairs without success, no more columns are added.
 
     While growing, a row goes to the class q with the largest
 

@@ -48,9 +48,10 @@ class JointLearning:
 class JointCode(Code):
     """A code learned alternately with its machines (JECOC, [ZHL12]).
 
-    The published abstract says that the code and the dichotomizers minimise one objective in turn,
-    independent quadratic programs for a fixed code, and a difference of convex functions, solved
-    by the convex-concave procedure, for fixed dichotomizers. The rest is this reading of it. For
+    According to the published abstract, one objective is minimised alternately over the code and
+    the dichotomizers: independent quadratic programs for a fixed code, and a difference of convex
+    functions, solved by the convex-concave procedure, for fixed dichotomizers. The rest is our
+    interpretation. For
     entries relaxed to M in [-1, 1], minimise ::
 
         J(M) = 1/(n L) sum_i sum_s [max(0, 1 - M_{y_i s} v_is)^2 - (1 - M_{y_i s}^2)]
@@ -78,7 +79,7 @@ class JointCode(Code):
     Parameters
     ----------
     start : str, Code or array-like of shape (n_classes, n_dichotomies), default="ovo"
-        The code to begin with; the learned one has as many columns, seldom a few more.
+        The code to begin with; the learned code has the same number of columns, rarely a few more.
     separation : float, default=6.0
         Weight of the second term.
     distance : float, default=0.5

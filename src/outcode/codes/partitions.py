@@ -16,9 +16,10 @@ from outcode.codes.information import Potentials, floating_search, interaction_p
 class Discriminant(Code):
     """A binary tree of class partitions, each the most informative about the data [PRV06].
 
-    The root splits all classes in two, each side is split again, until every class stands alone:
-    n_classes - 1 columns, the classes outside a node being 0 in its column. A node's partition is
-    found by sequential forward floating search; its worth is the quadratic mutual information
+    The root splits all classes in two, and each side is split again until it has one class. This
+    gives n_classes - 1 columns; classes outside a node have 0 in its column. The partition of a
+    node is found by sequential forward floating search, which maximises the quadratic mutual
+    information
     between rows and sides, a function of class-pair potentials that are computed once
     (:mod:`outcode.codes.information`).
 

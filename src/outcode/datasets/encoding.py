@@ -226,7 +226,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return np.array([n for column in self.columns_ for n in column.outputs], dtype=object)
 
     def explain(self) -> list[tuple[str, str]]:
-        """Return what became of each column seen in `fit`, in words.
+        """Return a description of the encoding of each column.
 
         Examples
         --------

@@ -207,8 +207,8 @@ class CostSensitive(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     cost : array-like or {"zero_one", "absolute", "squared"}, default="zero_one"
         Matrix (n_classes, n_classes), cost[true, predicted], or its name.
     train : bool, default=False
-        Also weigh training rows by what errors of their class cost; the probabilities of the
-        weighted rows, p_k w_k made to sum to one, are turned back before the decision.
+        Also weight training rows by the cost of errors of their class; the weights w_k are divided
+        out of the estimated probabilities before the decision.
 
     Examples
     --------

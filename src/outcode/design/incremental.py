@@ -146,7 +146,7 @@ def greedy_code(
 def _alternate(
     X: Any, labels: Array, machine: Any, code: Array, H: Array, rounds: int, rng: Any
 ) -> tuple[Array, Array]:
-    """Return the best (column, outputs) met while a machine and its column take turns."""
+    """Return the best (column, outputs) found while alternating machine and column."""
     k, best = len(code), (np.inf, np.zeros(0), np.zeros(0))
     weight = 1.0 + not_won(code, H, labels)
     column = np.where(rng.permutation(k) < max(1, k // 2), 1, -1).astype(np.int8)

@@ -204,8 +204,8 @@ class BitErrorDisplay(Display):
     """How many columns are wrong on a row ([LZCX16] section 5, Fig. 3).
 
     A code whose rows are d apart corrects floor((d - 1) / 2) wrong columns in Hamming decoding;
-    with zeros it may be fewer, as columns say something of classes they do not use. What matters is
-    how many rows lie beyond.
+    with zeros it may be fewer, because columns also give margins for classes that they do not use.
+    Rows with more wrong columns can be misclassified.
 
     Parameters
     ----------

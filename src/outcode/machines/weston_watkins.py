@@ -26,7 +26,7 @@ class WestonWatkins(WestonWatkinsParameters, AllClasses):
 
     Minimises  1/2 sum_r |w_r|^2 + C sum_i c_i sum_{r != y_i} max(0, 1 - (w_{y_i} - w_r).x_i)
     (Weston & Watkins 1999), c_i the weight of row i: SPOC counts only the class that comes nearest,
-    this machine every class that comes too near. Dogan, Glasmachers & Igel (2016) recommend it
+    this machine every class inside the margin. Dogan, Glasmachers & Igel (2016) recommend it
     among the machines that learn all classes at once. It learns the classes of the one-vs-all
     code: the margin of column r is w_r.x, and with two classes, which have a single column,
     w_1.x - w_0.x, the support vector machine with twice this C.

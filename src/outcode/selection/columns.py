@@ -23,12 +23,12 @@ SWEEPS = 10
 class ColumnSearch(LOOBoundSearch):
     """Choose gamma and C of every column by the leave-one-out bound of the whole rule.
 
-    [PPF04] Theorem 4.1 has a kernel K^s in each column; its experiments take one for all, "to
-    simplify the problem". Here all columns are trained once for each setting, as for one common
-    setting; a rule with another setting in each column is then made of what is there already.
-    From the best common setting on, the columns take turns: each goes to the setting that gives the
-    smallest bound with the others as they are (of equals that by which the rows counted fall short
-    least, which never rises), until none moves.
+    [PPF04] Theorem 4.1 has a kernel K^s in each column; its experiments use one kernel for all
+    columns, "to simplify the problem". Here all columns are trained once for each setting; rules
+    with different settings in different columns are combined from these trainings. The search
+    starts with the best common setting. Then each column in order changes to the setting with the
+    smallest bound for the current settings of the others, until no column changes. Ties are
+    resolved by the smaller total shortfall of the rows that the bound counts.
 
     Parameters
     ----------

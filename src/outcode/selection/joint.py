@@ -38,15 +38,15 @@ MEAN_ROWS = 1000
 class JointSearchCV(_Search):
     """Choose width, lambda1 and lambda2 of joint machines by the multiclass error of the rule.
 
-    The answers are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score.
+    The results are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score.
     Each fold needs one decomposition of its kernel matrix for each gamma, and every pair of the
-    grid starts from it. Equal scores go to the larger lambda1, then to the larger lambda2, then to
-    the smaller gamma: the smoother rule. A code that is learned with the machines' help is learned
-    once per fold, with the parameters the estimator came with.
+    grid starts from it. Ties go to the larger lambda1, then to the larger lambda2, then to the
+    smaller gamma. A code that is learned with machines is learned once per fold, with the
+    parameters of the given estimator.
 
-    ``cv="loo"`` leaves out each row in turn, in closed form from one decomposition, for codes
-    without zeros: W and b are exactly those without the row, while the relation matrix, gamma and
-    what the decoder learned are those of all rows.
+    ``cv="loo"`` leaves out one row at a time, in closed form from one decomposition, for codes
+    without zeros: W and b are exactly those without the row; the relation matrix, gamma and the
+    fitted parameters of the decoder are those of all rows.
 
     Parameters
     ----------

@@ -34,12 +34,13 @@ class RelevanceSearch(_Search):
 
         smoothed bound(gamma_1, ..., gamma_d) + sparsity (share of the features with gamma_d > 0).
 
-    From one gamma for all features on (the best of eleven), L-BFGS goes down the smoothed bound
-    with the gradient of :func:`smooth_bound`. Then features leave, that of the smallest gamma
-    first, as long as the sum falls; after that L-BFGS continues with those that are left. Features
-    should be of like scale, for example standardised. Each step is a training that starts from the
-    one before, and O(n_samples^2 (n_features + n_columns)) besides: for some thousand rows. What
-    the decoder learns from data is held as it is at the start, and learned again in the refit.
+    The search starts from the best of eleven common values of gamma, and minimises the smoothed
+    bound by L-BFGS with the gradient of :func:`smooth_bound`. Then features are removed, the
+    smallest gamma first, as long as the sum falls, and L-BFGS continues with the remaining
+    features. Features should have similar scales, for example standardised. Each step is a training
+    that starts from the previous solution, plus O(n_samples^2 (n_features + n_columns)) operations,
+    so it suits up to a few thousand rows. The fitted parameters of the decoder are kept from the
+    start, and fitted again in the refit.
 
     [PPF04] section VI leaves it as future work: "to use the derived leave-one-out bound to perform
     feature selection".

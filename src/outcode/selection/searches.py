@@ -346,9 +346,9 @@ class KernelSearchCV(_Search):
 class GreedySearch(_Search):
     """Choose the width, then C, by doubling and halving ([EPY08] section 5).
 
-    Of sigma, with gamma = 1 / (2 sigma^2), the doubles and then the halves of the start are tried,
-    until three in a row are no better than the best by cross-validation; then, at the best sigma,
-    the same for C.
+    With gamma = 1 / (2 sigma^2), sigma is doubled and then halved from its start, in each direction
+    until ``patience`` values in a row do not improve the cross-validated score. Then, at the best
+    sigma, the same is done for C.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ class GreedySearch(_Search):
     cv : int, splitter or iterable of (train, test), default=5
         Number of folds (the paper takes ten), or the folds.
     sigma : float or None, default=None
-        Where to start; None is the data's own scale, 1 the paper's.
+        Start value; None is the scale of the data, the paper uses 1.
     C : float, default=1.0
         Where to start.
     patience : int, default=3

@@ -87,7 +87,7 @@ def calibration(
     accuracy : ndarray of shape (n_bins,)
         Share of rows that are right in each bin.
     repeats : int, default=1
-        Number of times each row was tested. Repeated rows are no new evidence.
+        Number of times each row was tested. Repeated rows do not count as new evidence.
     alpha : float, default=0.01
         Largest probability of calling perfect probabilities wrong.
     random_state : int, default=0
@@ -96,7 +96,7 @@ def calibration(
     Returns
     -------
     Calibration
-        The gaps seen and the gaps that chance allows.
+        The observed gaps and the gaps expected by chance.
 
     Examples
     --------

@@ -157,13 +157,13 @@ def corrected_t(
 ) -> CorrectedT:
     """Compare methods two by two on the folds of one data set, with Holm's correction.
 
-    Training sets overlap, so that folds are no independent trials; with mean m and variance s^2 of
+    Training sets overlap, so folds are not independent trials; with mean m and variance s^2 of
     the differences in J folds, trained on n_1 and tested on n_2 rows,
 
         t = m / sqrt((1/J + n_2/n_1) s^2)
 
-    has about J - 1 degrees of freedom. When all folds show one and the same difference, s = 0 says
-    nothing, and the p value is the sign test's, 2^(1-J).
+    has about J - 1 degrees of freedom. If all folds have the same difference, s = 0 and the test
+    cannot be used; the p value is then that of the sign test, 2^(1-J).
 
     Parameters
     ----------
@@ -284,8 +284,8 @@ def mean_interval(
 
         mean -+ t sqrt((1/J + n_2/n_1) s^2)
 
-    with J - 1 degrees of freedom ([NB03]); None with fewer than two folds, and when all folds
-    show the same value: s = 0 says nothing.
+    with J - 1 degrees of freedom ([NB03]); None with fewer than two folds, and if all folds have
+    the same value, because s = 0 then.
 
     Parameters
     ----------
@@ -327,8 +327,8 @@ def win_tie_loss(
 
     As published tables do ([LZCX16] Table 2), each data set is judged by itself at level alpha:
     among 20 data sets one win or loss is expected by chance alone. The plain paired t test
-    (``test_train_ratio=0``) takes folds for independent trials and claims far more; give the ratio
-    for the corrected one of :func:`corrected_t`.
+    (``test_train_ratio=0``) treats folds as independent trials and finds far more differences; give
+    the ratio for the corrected test of :func:`corrected_t`.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def summarise(meta: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> 
     dict
         With ``schema``, ``title``, ``created``, ``measure`` and ``sections``: for each name of
         :data:`SECTIONS` its ``title``, its ``data``, and ``failure``: None, or why it has no data.
-        A section that raises fails alone.
+        If a section raises an error, the others are not affected.
 
     Examples
     --------

@@ -295,7 +295,7 @@ def descend(
     The block of one sample is solved exactly, but one sample at a time converges slowly where
     samples resemble each other: a step shifts a score as a whole, which the next one undoes. Pairs
     of classes, two samples at a time, do not, and converge slowly where several classes come near
-    the same samples. ``PASSES`` of the first and one of the second take turns.
+    the same samples. ``PASSES`` of the first alternate with one of the second.
 
     Stops when the largest violation is at most ``tol``. ``shift`` is added to every kernel value
     but ``diagonal``, which has it. ``G`` and ``alpha`` (n_classes, n) are changed in place; returns
