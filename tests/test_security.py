@@ -142,3 +142,18 @@ def test_licences_of_all_run_time_dependencies_are_permissive():
     told = {name: licence(name) for name in names}
     wrong = {n: t for n, t in told.items() if not PERMISSIVE.search(t) or COPYLEFT.search(t)}
     assert wrong == {}
+
+
+# --- continuous integration ---
+
+
+def test_steps_of_others_are_pinned_by_hash_and_jobs_may_only_read():
+    """A tag can be moved to other code; a hash cannot."""
+    workflows = sorted((Path(__file__).parents[1] / ".github" / "workflows").glob("*.yml"))
+    assert workflows
+    for path in workflows:
+        text = path.read_text(encoding="utf-8")
+        used = re.findall(r"uses: (\S+)", text)
+        assert used
+        assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", one)] == []
+        assert "\npermissions: { contents: read }\n" in text

@@ -12,7 +12,8 @@ from torture.series import Part, go_on, records, table
 QUICK = {
     name: setting for module in (nulls, estimators) for name, setting in module.parts().items()
 }
-SLOW = {"a thousand fits", "after spawn", "no difference", "perfect probabilities"}
+NULLS = sorted(nulls.parts())
+SLOW = {"a thousand fits", "after spawn", *NULLS}
 
 
 @pytest.mark.parametrize("name", sorted(QUICK.keys() - SLOW))
@@ -21,11 +22,12 @@ def test_estimators_hold(name, tmp_path):
     assert [fault for number in range(min(2, cases)) for fault in case(number, tmp_path)] == []
 
 
-@pytest.mark.parametrize("name", ["no difference", "perfect probabilities"])
+@pytest.mark.parametrize("name", NULLS)
 def test_equal_methods_and_true_probabilities_are_rarely_called_otherwise(name, tmp_path):
     case = QUICK[name][0]
     wrong = sum(bool(case(number, tmp_path)) for number in range(200))
-    assert wrong <= 20  # 10 expected at the level of 5 %; more than 20 has a probability of 0.2 %
+    # 10 expected at the level of 5 %, 20 sets without the class: more has a probability of 0.2 %
+    assert wrong <= (33 if name == "prediction sets" else 20)
 
 
 @pytest.mark.parametrize("name", sorted(fuzz.parts().keys() - {"damaged xlsx", "damaged xls"}))

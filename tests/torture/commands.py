@@ -29,6 +29,8 @@ PREDICT = "predict model.oc many.csv --proba -o out.csv"
 EXPORT = "export model.oc -o new.py"
 #: Exit codes that say what happened: done, some runs failed, bad input, interrupted or killed.
 CLEAN = {0, 1, 2, 3, 130, 143, -signal.SIGINT, -signal.SIGTERM, -signal.SIGKILL}
+#: Seconds to wait for a command; a machine shared with other work may need them.
+PATIENCE = 1800
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 
@@ -194,12 +196,12 @@ def killed(command: str, number: int, folder: Path) -> list[str]:
             victim.send_signal(sent)  # twice: at once
     except (psutil.NoSuchProcess, ProcessLookupError):
         pass
-    code = process.wait(timeout=60)
+    code = process.wait(timeout=PATIENCE)
     faults = [] if code in CLEAN else [f"exit code {code} after {sent.name}"]
     faults += left_behind(workers)
     before = cells(folder)
     faults += whole(folder)
-    code = run(command, folder).wait(timeout=300)
+    code = run(command, folder).wait(timeout=PATIENCE)
     faults += [] if code == 0 else [f"exit code {code} when run again"]
     after = dict(cells(folder))
     faults += [f"run {key[:8]} lost or computed again" for key, s in before if after.get(key) != s]
@@ -223,12 +225,12 @@ def full_disk(number: int, folder: Path) -> list[str]:
     before = {name: (folder / name).read_bytes() for name in known}
     room = partial(no_room, rng.choice([0, 100, 4096, 20_000]))
     process = start(command, folder, preexec_fn=room, stderr=subprocess.PIPE, text=True)
-    told = process.communicate(timeout=120)[1]
+    told = process.communicate(timeout=PATIENCE)[1]
     faults = [] if process.returncode in CLEAN else [f"exit code {process.returncode}"]
     faults += ["a traceback"] if "Traceback" in told else []
     changed = [name for name in known if (folder / name).read_bytes() != before[name]]
     faults += [f"{name} changed" for name in changed]
-    code = start(command, folder).wait(timeout=300)
+    code = start(command, folder).wait(timeout=PATIENCE)
     faults += [] if code == 0 else [f"exit code {code} with room again"]
     return faults + odd_files(folder, known)
 
@@ -255,10 +257,10 @@ def odd_surroundings(number: int, folder: Path) -> list[str]:
     if number // 18 % 2:
         process.stdout.close()  # as `head` does
         told = process.stderr.read().decode(errors="replace")
-        code = process.wait(timeout=300)
+        code = process.wait(timeout=PATIENCE)
         faults = [] if code in CLEAN | {-signal.SIGPIPE, 141} else [f"{name}: exit code {code}"]
     else:
-        told = process.communicate(timeout=300)[1].decode(errors="replace")
+        told = process.communicate(timeout=PATIENCE)[1].decode(errors="replace")
         faults = [] if process.returncode == 0 else [f"{name}: exit code {process.returncode}"]
     return faults + ([f"{name}: a traceback"] if "Traceback" in told else [])
 
@@ -268,7 +270,7 @@ def two_at_once(number: int, folder: Path) -> list[str]:
     folder = folder / str(number)
     prepare(folder)
     processes = [start(COMPARE, folder) for _ in range(2)]
-    codes = [process.wait(timeout=300) for process in processes]
+    codes = [process.wait(timeout=PATIENCE) for process in processes]
     keys = [key for key, _ in cells(folder)]
     faults = [] if codes == [0, 0] else [f"exit codes {codes}"]
     return faults + ([] if len(keys) == len(set(keys)) > 0 else [f"{len(keys)} runs stored"])
@@ -299,7 +301,7 @@ def damaged_store(number: int, folder: Path) -> list[str]:
     shutil.copytree(finished_study(), folder)
     spoilt(folder / "report.db", random.Random(number), number % 6)
     process = start(COMPARE, folder, stderr=subprocess.PIPE, text=True)
-    told = process.communicate(timeout=300)[1]
+    told = process.communicate(timeout=PATIENCE)[1]
     faults = [] if process.returncode in CLEAN else [f"exit code {process.returncode}"]
     if process.returncode in (1, 2) and not told.strip():
         faults.append("no reason given")
@@ -311,7 +313,7 @@ def finished_study() -> Path:
     """Return a folder in which a study has finished."""
     folder = Path(tempfile.mkdtemp(prefix="torture-"))
     prepare(folder)
-    assert start(COMPARE, folder).wait(timeout=300) == 0
+    assert start(COMPARE, folder).wait(timeout=PATIENCE) == 0
     return folder
 
 
@@ -332,7 +334,7 @@ def read_only(number: int, folder: Path) -> list[str]:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     how = {"preexec_fn": no_rights, "stderr": subprocess.PIPE, "text": True}
     process = start(command, folder, **how)
-    told = process.communicate(timeout=300)[1]
+    told = process.communicate(timeout=PATIENCE)[1]
     faults = [] if process.returncode in (1, 2) else [f"exit code {process.returncode}"]
     faults += ["a traceback"] if "Traceback" in told else []
     faults += [] if told.strip() else ["no reason given"]

@@ -18,8 +18,13 @@ import test_readers
 from outcode import datasets
 from test_files import FORMATS, frame
 
-#: No file of a few kilobytes may take longer, or more memory.
-SECONDS, MEGABYTES = 5, 512
+#: No file of a few kilobytes may take more seconds of a processor, or more memory; nor wait longer.
+SECONDS, MEGABYTES, WAIT = 5, 512, 120
+#: Seconds of this process, which do not pass while others have the processor, and of the wall.
+CLOCKS = (
+    (signal.ITIMER_PROF, signal.SIGPROF, SECONDS),
+    (signal.ITIMER_REAL, signal.SIGALRM, WAIT),
+)
 DELIMITED = ("csv", "tsv", "arff", "libsvm")
 OTHERS = ("json", "jsonl", "parquet", "feather", "csv.gz", "csv.bz2", "csv.xz", "csv.zst", "zip")
 WORKBOOKS = ("xlsx", "xls")
@@ -37,8 +42,9 @@ def watched(faults: list[str]):
         raise Hang
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    signal.signal(signal.SIGALRM, ring)
-    signal.alarm(SECONDS)
+    for clock, alarm, seconds in CLOCKS:
+        signal.signal(alarm, ring)
+        signal.setitimer(clock, seconds)
     try:
         yield
     except datasets.DataError:
@@ -48,7 +54,8 @@ def watched(faults: list[str]):
     except Exception as error:
         faults.append(f"{type(error).__name__}: {error}"[:200])
     finally:
-        signal.alarm(0)
+        for clock, _, _ in CLOCKS:
+            signal.setitimer(clock, 0)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     if grown > MEGABYTES:
         faults.append(f"{grown:.0f} MB")
