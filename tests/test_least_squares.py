@@ -188,3 +188,13 @@ def test_in_the_classifier():
         assert clf.score(X, y) > 0.95
     assert isinstance(machines.resolve("ls"), LeastSquares)
     assert clone(LeastSquares(C=3)).C == 3
+
+
+def test_columns_of_the_same_rows_share_a_system():
+    rng = np.random.RandomState(0)
+    mask = rng.rand(37, 4)[:, rng.randint(4, size=30)] < 0.5
+    groups = dichotomies.equal_columns(mask)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(30))
+    assert len(groups) == len(np.unique(mask, axis=1).T)
+    for places in groups:
+        assert (mask[:, places] == mask[:, places[:1]]).all()

@@ -439,3 +439,21 @@ def _suspects(code: Array) -> list[int]:
     drawn = _products(weight[None], code.T)  # exact: sums of at most 2^13 weights below 2^40
     _, key, count = np.unique(np.abs(drawn), return_inverse=True, return_counts=True)
     return [int(s) for s in np.flatnonzero(count[key.ravel()] > 1)]
+
+
+def equal_columns(mask: Array) -> list[Array]:
+    """Return the places of equal columns of a boolean matrix, in the order of their first.
+
+    NumPy's ``unique`` compares columns as records of as many fields as there are rows: a hundred
+    times slower, and an interrupt inside it is lost.
+
+    Examples
+    --------
+    >>> mask = np.array([[True, False, True], [False, False, False]])
+    >>> [places.tolist() for places in equal_columns(mask)]
+    [[0, 2], [1]]
+    """
+    groups: dict[bytes, list[int]] = {}
+    for s, column in enumerate(np.packbits(mask, axis=0).T):
+        groups.setdefault(column.tobytes(), []).append(s)
+    return [np.array(places) for places in groups.values()]

@@ -13,6 +13,7 @@ from outcode._checks import Array
 from outcode.capabilities import TrainsOnGram, can
 from outcode.codes.common import is_pairwise
 from outcode.codes.information import standardised
+from outcode.dichotomies import equal_columns
 from outcode.folds import content_folds
 from outcode.training import Problem, fit_machine, held_out_margins
 
@@ -74,10 +75,9 @@ class Ridge(BaseEstimator):
         self.penalty = penalty
 
     def fit(self, X: Any, targets: Array, sample_weight: Any = None, **threads: Any) -> Ridge:
-        used, group = np.unique(targets != 0, axis=1, return_inverse=True)
         self.groups_ = []
-        for g, mask in enumerate(used.T):
-            rows, columns = np.flatnonzero(mask), np.flatnonzero(group.ravel() == g)
+        for columns in equal_columns(targets != 0):
+            rows = np.flatnonzero(targets[:, columns[0]])
             line = linear_model.Ridge(alpha=self.penalty * len(rows))
             line.fit(X[rows], targets[np.ix_(rows, columns)].astype(np.float64))
             self.groups_.append((columns, line))

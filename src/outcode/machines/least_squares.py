@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from outcode import gram as grams
 from outcode._checks import Array, lookup, positive, warn
+from outcode.dichotomies import equal_columns
 from outcode.machines.common import check_signs
 from outcode.machines.growing import GrowingMachine
 from outcode.machines.kernel import KernelMachine, Task
@@ -238,9 +239,8 @@ def _whole(gram: grams.Gram) -> Array:
 def _used_rows(targets: Array, box: Array) -> Iterator[tuple[Array, Array]]:
     """Yield each distinct set of rows that some columns use, and those columns."""
     used = (targets != 0) & (box > 0)[:, None]
-    masks, which = np.unique(used, axis=1, return_inverse=True)
-    for k in range(masks.shape[1]):
-        yield np.flatnonzero(masks[:, k]), np.flatnonzero(which.ravel() == k)
+    for columns in equal_columns(used):
+        yield np.flatnonzero(used[:, columns[0]]), columns
 
 
 def _products(gram: grams.Gram, coef: Array, n_jobs: int | None) -> Array:
