@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from functools import partial
 
 import numpy as np
@@ -27,6 +28,9 @@ from sklearn.svm import SVC
 
 from outcode import OutputCodeClassifier, codes, datasets
 from outcode.machines import SVM
+
+#: A peer whose fit takes more seconds than this is fitted once.
+SLOW = 5
 
 
 def cpu():
@@ -92,23 +96,21 @@ def line(name, ours, peer, errors):
     )
 
 
-def compare(name, data, ours, peer, repeat):
+def compare(name, data, ours, peer, repeat, methods=("predict",)):
     """Print the fits of both, then the predictions of both, with their errors."""
     train, test = data
-    fits, predictions = ([], []), ([], [])
+    seconds = {method: ([], []) for method in ("fit", *methods)}
     for run in range(repeat):
         for side, clf in enumerate((ours, peer)):
-            if side and run and fits[1][0] > 20:
+            if side and run and seconds["fit"][1][0] > SLOW:
                 continue  # one run of a slow peer is enough
-            fits[side].append(timed(lambda clf=clf: clf.fit(*train))[0])
-            predictions[side].append(timed(lambda clf=clf: clf.predict(test[0])))
-    errors = [float(np.mean(runs[0][1] != test[1])) for runs in predictions]
-    line(f"{name}, fit", min(fits[0]), min(fits[1]), errors)
-    line(f"{name}, predict", *(min(runs)[0] for runs in map(only_times, predictions)), errors)
-
-
-def only_times(runs):
-    return [(seconds,) for seconds, _ in runs]
+            seconds["fit"][side].append(timed(lambda clf=clf: clf.fit(*train))[0])
+            for method in methods:
+                predict = partial(getattr(clf, method), test[0])
+                seconds[method][side].append(timed(predict)[0])
+    errors = [float(np.mean(clf.predict(test[0]) != test[1])) for clf in (ours, peer)]
+    for method, both in seconds.items():
+        line(f"{name}, {method}", *map(min, both), errors)
 
 
 def classifier(code, decoder="hamming", **machine):
@@ -128,6 +130,19 @@ def rows(folder, large=False):
             partial(made, 150, 28),
             classifier("ovo", C=10),
             SVC(C=10),
+        ),
+        "100 classes, coupled probabilities": (
+            partial(made, 100, 11),
+            classifier("ovo", "coupling", C=10),
+            coupled(C=10),
+            "predict_proba",
+            "predict",
+        ),
+        "150 classes with likelihood": (
+            partial(made, 150, 28),
+            classifier("ovo", "likelihood", C=10),
+            CalibratedClassifierCV(SVC(C=10), ensemble=False),
+            "predict_proba",
         ),
         "letter 16,000 rows, one-vs-all": (
             letter,
@@ -165,8 +180,14 @@ def rows(folder, large=False):
     return table
 
 
-def run_pair(name, data, ours, peer, repeat):
-    compare(name, data(), ours, peer, repeat)
+def run_pair(name, data, ours, peer, *methods, repeat):
+    compare(name, data(), ours, peer, repeat, methods or ("predict",))
+
+
+def coupled(C):
+    """SVC with the probabilities of LIBSVM, which are coupled from pairs as well."""
+    warnings.filterwarnings("ignore", "The `probability` parameter", FutureWarning)
+    return SVC(C=C, probability=True, random_state=0)
 
 
 def random_codes(repeat):
@@ -238,7 +259,7 @@ def main():
     print("| work | ours, CPU s | peer | ratio | our error | peer's |\n|---|---|---|---|---|---|")
     for name, run in rows(options.data, options.large).items():
         if not options.only or any(name.startswith(start) for start in options.only):
-            run(options.repeat)
+            run(repeat=options.repeat)
     if options.searches:
         script = os.path.join(os.path.dirname(__file__), "searches.py")
         for cv in ("5", "3"):

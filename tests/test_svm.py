@@ -314,6 +314,21 @@ def test_sigmoids_of_pairs_ask_for_the_margins_of_their_rows_alone():
     assert (fold >= 0).all()
 
 
+def test_kernel_values_are_single_where_the_tolerance_allows_it():
+    types = [SVM(tol=tol).value_type(n) for tol in (1e-3, 1e-5) for n in (2000, 2001, 5000, 5001)]
+    assert [t.itemsize for t in types] == [8, 4, 4, 4, 8, 8, 8, 4]
+    assert SVM(dtype="float64").value_type(9000) == np.float64
+    labels = np.arange(2_001) % 6
+    X = np.random.RandomState(0).randn(2_001, 4) + labels[:, None]
+    single, double = (
+        OutputCodeClassifier("ovo", SVM(C=10, dtype=dtype)).fit(X, labels).machine_
+        for dtype in (None, "float64")
+    )
+    assert single.gram_dtype_ == np.float32
+    bound = single.gap_ + double.gap_ + 1e-6
+    assert (np.abs(single.objective_ / double.objective_ - 1) < bound).all()
+
+
 def test_same_model_for_any_number_of_threads():
     rng = np.random.RandomState(7)
     y = rng.randint(6, size=900)

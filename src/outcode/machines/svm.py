@@ -27,6 +27,9 @@ from outcode.solvers.svm import bank, products
 from outcode.solvers.svm import columns as duals
 from outcode.solvers.svm import layout as layouts
 
+#: Beyond so many rows kernel values are float32 where violations of this size are allowed.
+SINGLE_LIMIT, SINGLE_TOL = 2000, 1e-4
+
 
 @dataclass(eq=False, repr=False)
 class SVM(GrowingMachine):
@@ -52,7 +55,8 @@ class SVM(GrowingMachine):
     max_memory : float or None, default=None
         Bytes the Gram matrix may take; None is half of what is free.
     dtype : dtype or None, default=None
-        Type of the Gram matrix; None is float64 up to 5,000 rows and float32 beyond.
+        Type of the Gram matrix; None is float32 beyond 2,000 rows, float64 up to there, and up to
+        5,000 rows for a ``tol`` below 1e-4.
     C : float, default=1.0
         Upper bound of each alpha.
     bias : {"kernel", "free", "none"}, default="kernel"
@@ -237,6 +241,10 @@ class SVM(GrowingMachine):
         code, label = distinct(targets)
         share = np.mean(np.bincount(label) @ (code != 0)) / X.shape[0]
         return bool(share > duals.SHRINK or share * X.shape[0] < bank.ON_DEMAND)
+
+    def value_type(self, n: int) -> np.dtype[Any]:
+        limit = SINGLE_LIMIT if self.tol >= SINGLE_TOL else grams.DOUBLE_LIMIT
+        return grams.precision(n, self.dtype, limit)
 
     def _solved(self, name: str) -> bank.Solutions:
         if "solutions_" not in vars(self):
