@@ -26,7 +26,7 @@ rng = np.random.RandomState(0)
 y = np.arange(n) % k
 X = 2.0 * rng.randn(k, 10)[y] + rng.randn(n, 10)
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-dtype = "float64" if n <= 5000 else "float32"
+dtype = "float64" if n <= 2000 else "float32"
 some = np.arange(n) < min(n, max(1200, 2 * k))
 for part in (some, np.arange(n) < max(60, 2 * k)):
     clf = OutputCodeClassifier(code, SVM(C=10, dtype=dtype), "hamming", random_state=0)

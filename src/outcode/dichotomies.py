@@ -173,7 +173,8 @@ def distinct(signs: Any) -> tuple[Array, Array]:
     """Return targets as a code and labels: the rows that differ, and which of them each one is."""
     if isinstance(signs, Coded):
         present, label = np.unique(signs.labels, return_inverse=True)
-        return np.asarray(signs.code)[present], label
+        code = np.asarray(signs.code)
+        return code if len(present) == len(code) else code[present], label
     signs, number = np.asarray(signs), dict[bytes, int]()
     rows = (number.setdefault(row.tobytes(), len(number)) for row in signs)
     label = np.fromiter(rows, dtype=np.intp, count=len(signs))
@@ -335,13 +336,13 @@ def as_code(code: Any) -> Array:
             f"A code is a matrix with a row per class (at least 2) and a column per machine "
             f"(at least 1), got shape {matrix.shape}."
         )
-    if matrix.dtype.kind not in "iufb" or not _is_sign(matrix).all():
+    if matrix.dtype.kind not in "iufb" or not only_signs(matrix):
         row, column = (int(i[0]) for i in np.nonzero(~_is_sign(matrix)))
         raise ValueError(
             f"A code holds only +1, -1 and 0 (class not used), but entry [{row}, {column}] is "
             f"{matrix[row, column]!r}."
         )
-    return matrix.astype(np.int8)
+    return matrix.astype(np.int8, copy=False)
 
 
 def validate(code: Any, class_names: Sequence[object] | None = None) -> Array:
@@ -410,6 +411,17 @@ def _column_findings(
             _finding("OC006", f"{len(weak)} columns, smallest side {balance[weak].min():.0%}")
         )
     return found
+
+
+def only_signs(matrix: Array) -> bool:
+    """Return whether all entries are +1, -1 or 0.
+
+    >>> only_signs(np.array([[1, -1, 0]])), only_signs(np.array([[0.5]]))
+    (True, False)
+    """
+    if matrix.dtype.kind == "i" and matrix.size:  # without a matrix of answers
+        return bool(matrix.min() >= -1 and matrix.max() <= 1)
+    return bool(_is_sign(matrix).all())
 
 
 def _is_sign(matrix: Array) -> Array:

@@ -163,6 +163,8 @@ def checked_code(
         code, weights = code.weighted_matrix(n_classes, **data)
     elif hasattr(code, "matrix"):
         code = code.matrix(n_classes, **data)
+    else:  # the caller's own, who may change it
+        code = np.array(code)
     matrix = validate(code, class_names if np.shape(code)[:1] == (n_classes,) else None)
     if len(matrix) != n_classes:
         raise ValueError(

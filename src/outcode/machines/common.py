@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, compute_class_weight
 
 from outcode._checks import Array, warn
+from outcode.dichotomies import only_signs
 from outcode.saved import Saved
 from outcode.solvers.certificate import Certificate
 
@@ -84,17 +85,18 @@ def as_rows(X: Any) -> Any:
 
 def as_targets(targets: Any, n_samples: int) -> Array:
     targets = np.asarray(targets)
-    if targets.ndim != 2 or len(targets) != n_samples or np.any(np.sign(targets) != targets):
+    if targets.ndim != 2 or len(targets) != n_samples or not only_signs(targets):
         raise ValueError(
             f"targets must be a ({n_samples}, n_dichotomies) matrix of +1, -1 and 0, got shape "
             f"{targets.shape}."
         )
-    return targets.astype(np.int8)
+    return targets.astype(np.int8, copy=False)
 
 
 def check_signs(targets: Array, weight: Array) -> None:
-    used = targets[weight > 0]
-    bad = ~((used > 0).any(axis=0) & (used < 0).any(axis=0))
+    counted = weight > 0
+    used = targets if counted.all() else targets[counted]
+    bad = (used.max(axis=0, initial=0) <= 0) | (used.min(axis=0, initial=0) >= 0)
     if bad.any():
         raise ValueError(
             f"Column {int(np.argmax(bad))} has rows of one sign only once rows of zero weight are "

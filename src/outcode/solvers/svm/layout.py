@@ -9,6 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from outcode._checks import Array
+from outcode.solvers.store import cuts
+
+#: Entries of a code that are looked through at once.
+BLOCK = 2**20
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,11 @@ class Layout:
 
 def usage(code: Array) -> tuple[Array, Array]:
     """Return the (n_kinds, n_columns) ways of rows to take part in columns, and each row's kind."""
-    bits = np.packbits(code != 0, axis=1)
+    used = code != 0
+    bits = np.packbits(used, axis=1)
     keys = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
-    return code[first] != 0, kind.ravel()
+    return used[first], kind.ravel()
 
 
 def layout(code: Array, labels: Array, order: Array | None = None) -> Layout:
@@ -95,7 +100,9 @@ def layout(code: Array, labels: Array, order: Array | None = None) -> Layout:
     kind_at = kind[label_at]
     rows_of = np.bincount(kind_at, minlength=len(used))
     kinds = np.split(np.argsort(kind_at, kind="stable"), np.cumsum(rows_of)[:-1])
-    column, which = np.divmod(np.flatnonzero(used.T), len(used))  # quicker than nonzero
+    some = cuts(used.shape[1], max(1, BLOCK // len(used)))
+    entry = [np.flatnonzero(used[:, cut].T) + cut.start * len(used) for cut in some]
+    column, which = np.divmod(np.concatenate(entry), len(used))  # quicker than nonzero
     size = rows_of[which]
     end = np.cumsum(size)
     count = np.bincount(column, weights=size, minlength=code.shape[1]).astype(np.intp)
