@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -151,3 +152,19 @@ def test_bch_on_three_to_five_classes_is_the_exhaustive_code(k):
     columns = [{tuple((column * column[0]).tolist()) for column in code.T} for code in found]
     assert columns[0] == columns[1]
     assert found[0].shape == found[1].shape
+
+
+def test_a_matrix_that_is_changed_later_does_not_change_the_code():
+    matrix = np.array([[1, -1], [-1, 1], [-1, -1]], dtype=np.int8)
+    code = code_matrix(matrix, 3)
+    matrix[0] = 0
+    assert code[0].tolist() == [1, -1]
+
+
+def test_a_code_is_checked_without_copies_of_it():
+    code_matrix("ovo", 10)
+    tracemalloc.start()
+    code = code_matrix("ovo", 200)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3.6 * code.nbytes  # the code and its two signs

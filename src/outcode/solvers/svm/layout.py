@@ -79,7 +79,7 @@ class Layout:
 def usage(code: Array) -> tuple[Array, Array]:
     """Return the (n_kinds, n_columns) ways of rows to take part in columns, and each row's kind."""
     used = code != 0
-    bits = np.packbits(used, axis=1)
+    bits = np.ascontiguousarray(np.packbits(used, axis=1))
     keys = bits.view(np.dtype((np.void, bits.shape[1]))).ravel()
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return used[first], kind.ravel()
