@@ -474,7 +474,7 @@ def test_a_store_without_a_study_is_told_and_left_alone(capsys, tmp_path):
     empty.touch()
     code, _, said = inside(capsys, "report", empty, "-o", tmp_path / "r.html")
     assert code == 3
-    assert "empty.db holds no study" in said
+    assert "empty.db contains no study" in said
     assert not empty.stat().st_size
     assert not (tmp_path / "r.html").exists()
 

@@ -320,7 +320,7 @@ def test_bound_paths():
     [
         (lambda: displays.CodeDisplay.from_estimator(SVC().fit(X, Y)), "SVC has no code_"),
         (lambda: displays.CodeDisplay.from_estimator(OutputCodeClassifier()), "no code_"),
-        (lambda: displays.BoundPathDisplay.from_estimator(CLF), "no fitted LOOBoundSearch"),
+        (lambda: displays.BoundPathDisplay.from_estimator(CLF), "not a fitted LOOBoundSearch"),
         (lambda: displays.RelationDisplay.from_estimator(CLF, kind="relation"), "'jcl'"),
         (lambda: displays.RelationDisplay.from_estimator(CLF, kind="corelation"), "Did you mean"),
         (lambda: displays.ConfusionDisplay.from_estimator(CLF, X, ["new"] * 150), "'new'"),

@@ -480,8 +480,8 @@ def _explain(error: Exception) -> int:
         return error.exit_code
     if "no locator available" in str(error):  # numba's, while our modules are imported
         click.echo(
-            "Error: There is no place for compiled code: neither the package's folder nor the "
-            "user's cache can be written. Set NUMBA_CACHE_DIR to a folder that can.",
+            "Error: Compiled code cannot be stored: neither the folder of the package nor the "
+            "cache of the user is writable. Set NUMBA_CACHE_DIR to a writable folder.",
             err=True,
         )
         return 2

@@ -153,7 +153,9 @@ def _whole(path: str, options: Options) -> Found:
     source = opened(path, WHOLE)
     found = reader_of(source)(source, options)
     if found.sparse is not None:
-        raise DataError(f"{path}: a sparse file cannot be one of many: give it alone.")
+        raise DataError(
+            f"{path}: a sparse file cannot be combined with other files: give only this file."
+        )
     return found
 
 

@@ -164,7 +164,7 @@ class BoundPathDisplay(Display):
         """Take the bounds of a fitted LOOBoundSearch; the rows are not needed."""
         table = getattr(search, "results_", {})
         if "bound" not in table:
-            raise ValueError("This is no fitted LOOBoundSearch: it has no bounds in results_.")
+            raise ValueError("This is not a fitted LOOBoundSearch: it has no bounds in results_.")
         rows = [(f"C = {C:g}", table["C"] == C) for C in np.unique(table["C"])]
         one = len(rows) == 1
         return cls(

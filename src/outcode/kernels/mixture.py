@@ -55,7 +55,7 @@ class Mixture(Kernel):
             kind = NAMES.get(found[2]) if found else None
             if found is None or kind is None or not kind.of_distance:
                 raise ValueError(
-                    f"{text!r} is no sum of kernels: write one like '0.3 rbf(0.1) + 0.7 "
+                    f"{text!r} is not a sum of kernels: write one like '0.3 rbf(0.1) + 0.7 "
                     f"laplacian(2.0)', the weight, the name and gamma of each."
                 )
             terms.append((positive(float(found[1]), "weight"), found[2], float(found[3])))

@@ -119,7 +119,7 @@ def _whole(file: BinaryIO, name: str) -> tuple[bytes, int]:
     if length > LARGE_HEADER_LIMIT:
         raise ModelError(f"{name!r} is not an outcode model{_guess(start)}.")
     if 8 + length > about.st_size:
-        raise ModelError(f"{name!r} is cut short: its header alone is longer than the file.")
+        raise ModelError(f"{name!r} is cut short: its header is longer than the file.")
     if length > _header_limit(about.st_size - length):
         raise ModelError(
             f"{name!r} is not an outcode model: its header takes {length:,} bytes, more than "
@@ -146,7 +146,7 @@ def _document(header: bytes, name: str) -> dict[str, Any]:
         raise ModelError(f"{name!r} is a safetensors file, but not an outcode model.")
     document = _json(text, name)
     if not isinstance(document, dict):
-        raise ModelError(f"{name!r} is damaged: its description is no JSON object.")
+        raise ModelError(f"{name!r} is damaged: its description is not a JSON object.")
     return document
 
 

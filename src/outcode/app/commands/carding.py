@@ -151,7 +151,9 @@ def _studied(store: str | None, clf: Any) -> list[Block]:
     with study.Store(store) as kept:
         meta, records = kept.meta(), kept.records()
     if not meta:
-        raise study.StoreError(f"{store} holds no study: name the .db file beside a report.")
+        raise study.StoreError(
+            f"{store} contains no study: give the .db file that was written with a report."
+        )
     data = meta["datasets"][0]
     if set(map(str, data["classes"])) != set(map(str, clf.classes_)):
         raise study.StoreError(

@@ -151,7 +151,7 @@ def _cost(given: str | None, n_classes: int) -> Any:
     try:
         matrix = np.loadtxt(given, delimiter=",", ndmin=2)
     except ValueError as error:
-        raise ValueError(f"{given} is no matrix of costs: {error}") from None
+        raise ValueError(f"{given} is not a matrix of costs: {error}") from None
     return decisions.cost_matrix(matrix, n_classes).tolist()
 
 

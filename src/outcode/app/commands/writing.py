@@ -17,7 +17,9 @@ def report(store: str, output: str) -> int:
     writable(output, REPORTS, keep=[store])
     finished = study.Store(store) if os.path.getsize(store) else None
     if finished is None or not finished.meta():
-        raise study.StoreError(f"{store} holds no study: name the .db file beside a report.")
+        raise study.StoreError(
+            f"{store} contains no study: give the .db file that was written with a report."
+        )
     reports.write(reports.summarise(finished.meta(), finished.records()), output)
     say(f"Report: {output}")
     return 0
