@@ -455,3 +455,11 @@ def test_the_temperature_is_that_of_leaving_out_each_row():
     found = calibrate(margins[None], clf.best_estimator_.code_, y[rows], np.ones(600))
     assert clf.best_estimator_.decoder_.slope_ == found.slope[0]
     assert clf.best_estimator_.decoder_.temperature_ == 1.0 / found.inverse_temperature[0]
+
+
+def test_errors_name_classes_as_they_are_written():
+    X, y = blobs()
+    with pytest.raises(ValueError, match=r"only one class \(2\)"):
+        OutputCodeClassifierCV().fit(X, np.full(60, 2))
+    with pytest.raises(ValueError, match="class 'c' has weight zero"):
+        OutputCodeClassifierCV().fit(X, np.array(list("abc"))[y], sample_weight=y < 2)

@@ -147,15 +147,15 @@ def class_indices(y: Any, classes: Array) -> Array:
 
 def require_classes(classes: Array, labels: Array, weight: Array) -> None:
     """Refuse fewer than two classes, and a class without weight."""
-    mass = np.bincount(labels, weights=weight)
+    mass, names = np.bincount(labels, weights=weight), classes.tolist()
     if len(mass) < 2:
         raise ValueError(
-            f"The labels hold only one class ({classes[0]!r}): classification needs at least two "
+            f"The labels hold only one class ({names[0]!r}): classification needs at least two "
             f"classes."
         )
     if np.any(mass <= 0):
         raise ValueError(
-            f"Every row of class {classes[int(np.argmin(mass))]!r} has weight zero: drop those "
+            f"Every row of class {names[int(np.argmin(mass))]!r} has weight zero: drop those "
             f"rows, or give at least one row of each class a positive weight."
         )
 
