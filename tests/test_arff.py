@@ -111,7 +111,7 @@ DECLARE = (
     "@relation r\n@attribute x numeric\n@attribute k {alpha,beta}\n@attribute c {y,n}\n@data\n"
 )
 BAD = {
-    DECLARE + "1,alpha,y\n1,alpha\n": "d.arff, line 7: found 2 cells, expected 3",
+    DECLARE + "1,alpha,y\n1,alpha\n": "d.arff, line 7: expected 3 cells, one for each",
     DECLARE + "1,alpha,y\n\n1z,alpha,y\n": "line 8, column 'x': '1z' is not a number",
     DECLARE + "1,alhpa,y\n": "line 6: Unknown value 'alhpa'. Did you mean 'alpha'?",
     DECLARE + "1,'alpha,y\n": "line 6: the quote that opens at",

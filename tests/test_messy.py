@@ -540,3 +540,10 @@ def test_a_missing_column_is_likened_to_those_that_are_not_used():
     table = datasets.as_table(pd.DataFrame({"Plant": [1.0], "planted": [2.0], "size": [3.0]}))
     with pytest.raises(DataError, match=r"Did you mean 'Plant' for 'plant'\?"):
         table.select(["plant", "planted"])
+
+
+@pytest.mark.parametrize(("n_classes", "asked"), [(10, False), (14, True)])
+def test_classes_that_are_many_numbers_are_questioned(tmp_path, n_classes, asked):
+    rows = "".join(f"{i / 8},{i % n_classes}\n" for i in range(90))
+    data = datasets.read(write(tmp_path, "d.csv", "x,rings\n" + rows))
+    assert ("If they are a quantity, cut it into classes (--bins 5)" in said(data)) == asked

@@ -92,7 +92,7 @@ TEXT = options(
     click.option("--decimal", help="Decimal mark of numbers, . or ,; detected by default."),
     click.option("--thousands", help="Thousands separator of numbers; detected by default."),
     click.option(
-        "--sheet", help="Sheet of a workbook, name or position; default: the first with rows."
+        "--sheet", help="Sheet of a workbook, name or position, or file of a zip archive."
     ),
 )
 SCALE = click.option(

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outcode._checks import Array
+from outcode.datasets.cells import is_number
 from outcode.datasets.table import Dataset, Finding, Table, absent
 
 FEW_ROWS = 10  # below this, all values may well differ by chance
 MANY_VALUES = 50
+MANY_NUMBERS = 10  # classes that are numbers: perhaps a quantity
 FAR = 50.0  # interquartile ranges
 SLIPS = 0.01  # share of cells; more of them are how the column is spread
 #: What the kinds of columns are called in what users read, where it is not their name.
@@ -32,6 +34,11 @@ def about(table: Table, y: Array) -> Iterator[str]:
     shown = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     classes = listed([f"{name} {count}" for name, count in shown], 10)
     yield f"{table.n_rows:,} rows in {len(counts)} classes: {classes}."
+    if len(counts) > MANY_NUMBERS and all(map(is_number, counts)):
+        yield (
+            f"The classes are {len(counts)} numbers. If they are a quantity, cut it into classes "
+            "(--bins 5), or predict it by regression."
+        )
     columns = "1 column" if len(table.names) == 1 else f"{len(table.names)} columns"
     yield f"{columns}: {', '.join(_kinds(table))}."
     if table.sparse is not None:

@@ -199,8 +199,8 @@ class _Rows:
         cells = split(self._plain(line), where)
         if len(cells) != len(self.attributes):
             raise DataError(
-                f"{where}: found {len(cells)} cells, expected {len(self.attributes)}, one for each "
-                "attribute. Put quotes around a cell that holds a comma; a missing cell is '?'."
+                f"{where}: expected {len(self.attributes)} cells, one for each attribute, found "
+                f"{len(cells)}. Put quotes around a cell that holds a comma; a missing cell is '?'."
             )
         return [_cell(a, cell, where) for a, cell in zip(self.attributes, cells, strict=True)]
 
