@@ -320,6 +320,13 @@ def test_methods_with_the_same_error_have_no_single_winner():
     assert "share the lowest error, 3.00%" in headline
 
 
+def test_one_method_is_no_winner():
+    meta, records = study(4, folds=5, broken=False, methods=METHODS[:1])
+    headline = section(report.summarise(meta, records), "answer")["headline"]
+    assert headline.startswith(f"{METHODS[0]} alone was evaluated on vowel: error ")
+    assert "lowest" not in headline
+
+
 def test_results_no_better_than_guessing_have_no_winner():
     meta, records = study(4, folds=5, broken=False, methods=METHODS[:3])
     rng = np.random.default_rng(0)

@@ -130,6 +130,10 @@ def _first(evidence: Evidence, found: dict[str, Any]) -> str:
         )
     which = f"{'lowest' if metric.lower_is_better else 'highest'} {metric.label}"
     where = evidence.datasets[0].name
+    if len(found["ranking"]) == 1:
+        return f"{first['method']} alone was evaluated on {where}: {metric.label} {value}" + _range(
+            metric, first["interval"]
+        )
     if len(tied) > 1:
         return f"No single winner on {where}: {listing(tied)} share the {which}, {value}"
     return f"{first['method']} has the {which} on {where}: {value}" + _range(

@@ -171,7 +171,7 @@ def _versions(evidence: Evidence) -> list[dict[str, Any]]:
 def state(evidence: Evidence) -> str:
     """Return how many runs came to a result, in words."""
     done, total = len(evidence.finished()), len(evidence.cells)
-    told = f"All {count(total, 'run')} finished."
+    told = f"All {total:,} runs finished." if total != 1 else "The only run finished."
     if done < total:
         told = f"{done:,} of {count(total, 'run')} finished; the others are listed with reasons."
     if evidence.open:
