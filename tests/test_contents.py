@@ -16,6 +16,8 @@ from outcode.app import papers
 ROOT = Path(__file__).resolve().parents[1]
 #: The number of the last equation of each paper.
 EQUATIONS = {"PPF04": 11, "LZ05": 15, "CS02": 58, "LZCX16": 16, "EPY08": 10}
+#: The number of the last footnote, of the papers that have some.
+FOOTNOTES = {"PPF04": 6, "EPY08": 8}
 #: What else is numbered.
 NUMBERED = {
     "PPF04": [
@@ -106,6 +108,15 @@ def test_every_equation_has_its_row(key, last):
     assert placed >= set(range(1, last + 1)), sorted(set(range(1, last + 1)) - placed)
     for what in NUMBERED[key]:
         assert what in text, what
+
+
+@pytest.mark.parametrize(("key", "last"), FOOTNOTES.items())
+def test_every_footnote_has_its_row(key, last):
+    placed = set()
+    for row in rows(key):
+        for first, second in re.findall(r"[Ff]ootnotes? (\d+)(?:-(\d+))?", row[0]):
+            placed |= set(range(int(first), int(second or first) + 1))
+    assert placed == set(range(1, last + 1))
 
 
 def test_names_that_stand_for_nothing_are_seen():

@@ -168,6 +168,19 @@ def test_spoc_beats_a_dense_quadratic_program(monkeypatch):
     assert float(rows[1][4]) > 1  # fewer points take both some milliseconds: no race
 
 
+def test_a_generic_solver_that_is_cut_off_is_not_run_on_more_points(monkeypatch):
+    monkeypatch.setattr(cs02, "QUICK", (10, 20, 30))
+    monkeypatch.setattr(cs02, "LIMIT", -1.0)
+    rows = papers.reproduce("CS02", Setting(quick=True)).splitlines()
+    shown = [[cell.strip() for cell in row.split("|")] for row in rows if row[:4] in EARLY]
+    assert [row[6] for row in shown] == ["cut off", "not run", "not run"]
+    assert shown[0][3].startswith(">= ")
+    assert shown[2][3:5] == ["-", "-"]
+
+
+EARLY = ("| 10", "| 20", "| 30")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["EPY08", "LZCX16"])
 def test_the_reduced_tables(key, data_dir, tmp_path):
