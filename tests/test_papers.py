@@ -92,6 +92,8 @@ def test_a_run_stopped_before_the_first_set_is_finished_gives_a_page():
 def test_ctrl_c_in_the_first_set_gives_a_page(data_dir, monkeypatch):
     stopped = SimpleNamespace(interrupted=True)
     monkeypatch.setattr(comparison, "run", lambda *given, **named: stopped)
+    for module, later in ((epy08, "weights_and_shares"), (lzcx16, "figures")):
+        monkeypatch.setattr(module, later, lambda *given: pytest.fail("not after Ctrl-C"))
     for key in ("EPY08", "LZCX16"):
         page = papers.reproduce(key, Setting(str(data_dir), quick=True))
         assert "data sets are finished; not yet: " in page

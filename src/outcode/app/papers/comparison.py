@@ -137,20 +137,21 @@ def finished(done: Iterable[str], names: Sequence[str]) -> list[str]:
     return [f"{count} of {len(names)} data sets {verb} finished; not yet: {', '.join(missing)}."]
 
 
-def run_studies(studies: Iterable[Study], setting: Setting) -> list[dict[str, Any]]:
-    """Run studies one after the other, or go on with them, and return their records.
+def run_studies(studies: Iterable[Study], setting: Setting) -> tuple[list[dict[str, Any]], bool]:
+    """Run studies one after the other, or go on with them.
 
-    A study for each data set: a run cut short has whole rows of a table, and no others.
+    Returns their records, and whether none was interrupted. A study for each data set: a run cut
+    short has whole rows of a table, and no others.
     """
-    records = []
+    records: list[dict[str, Any]] = []
     said = _line if setting.verbose else None
     with opened(setting) as store:
         for study in studies:
             outcome = run(study, store, n_jobs=setting.n_jobs, on_record=said)
             if outcome.interrupted:
-                break
+                return records, False
             records += store.records(study.keys())
-    return records
+    return records, True
 
 
 @contextmanager

@@ -74,7 +74,10 @@ def reproduce(setting: Setting) -> str:
     names = QUICK if setting.quick else ORDER
     inner = 3 if setting.quick else 10
     studies = (_study(load(name, setting.data_dir), inner) for name in names)
-    page = report(mean_errors(run_studies(studies, setting)), names)
+    records, ended = run_studies(studies, setting)
+    page = report(mean_errors(records), names)
+    if not ended:
+        return page
     with opened(setting) as store, suppress(KeyboardInterrupt):
         page += "\n\n" + weights_and_shares(names, inner, setting, store)
     return page

@@ -196,7 +196,10 @@ def reproduce(setting: Setting) -> str:
         for listed in (methods(inner), gaussian(inner))
         for name in names
     )
-    page = report(fold_errors(run_studies(studies, setting)), names)
+    records, ended = run_studies(studies, setting)
+    page = report(fold_errors(records), names)
+    if not ended:
+        return page
     with opened(setting) as store, suppress(KeyboardInterrupt):
         page += "\n\n" + figures(_searches("ova", "hamming", 5), setting, store)
     return page
