@@ -59,13 +59,17 @@ def tuned(X, y):
 
 def compiled():
     """Train every machine on few and many rows and columns, so that all is compiled."""
-    from outcode import OutputCodeClassifierCV
+    from outcode import OutputCodeClassifier, OutputCodeClassifierCV, machines
 
-    for n, classes in ((60, 2), (60, 3), (600, 10), (1200, 26)):
-        X = np.random.default_rng(0).normal(size=(n, 3))
-        for machines in (("ls", "svm", "spoc"), "svm", "spoc"):
-            OutputCodeClassifierCV(machines, n_jobs=1).fit(X, np.arange(n) % classes)
-        OutputCodeClassifierCV("svm", codes="ovo", n_jobs=1).fit(X, np.arange(n) % classes)
+    rng = np.random.default_rng(0)
+    for n, classes in ((60, 2), (60, 3), (600, 10)):
+        y = np.arange(n) % classes
+        X = 2.0 * rng.normal(size=(classes, 3))[y] + rng.normal(size=(n, 3))
+        for tried in (("ls", "svm", "spoc"), "svm", "spoc"):
+            OutputCodeClassifierCV(tried, n_jobs=1).fit(X, y)
+        OutputCodeClassifierCV("svm", codes="ovo", n_jobs=1).fit(X, y)
+    noise = rng.normal(size=(1200, 3)), np.arange(1200) % 3
+    OutputCodeClassifier("ova", machines.SVM(C=100.0), "hinge", n_jobs=1).fit(*noise)
 
 
 METHODS = {
