@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 from outcode import SPOC, OutputCodeClassifier, SingleBinaryClassifier, loo, selection
 from outcode.machines import SVM, CrammerSinger, LeastSquares, SingleBinary
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
+from outcode.selection.searches import FINALISTS, HASTE
 from outcode.selection.trials import PATH_SLACK, Data, Trials
 
 GAMMAS, CS = [0.1, 0.5, 2.0], [0.1, 1.0, 10.0]
@@ -80,6 +81,30 @@ def test_trials_are_coarse_and_the_best_setting_is_as_exact_as_asked_for(wine, t
     assert (violation > tol) == (ranked > tol)
     best = KernelSearchCV(estimator, GAMMAS, CS, cv=FOLDS).fit(X, y).best_estimator_.machine_
     assert best.solutions_.certificate[..., 4].max() <= tol
+
+
+def test_the_five_best_of_hasty_trials_are_tried_again(wine, monkeypatch):
+    tried, accuracy = [], Trials.accuracy
+
+    def recorded(self, gamma, C):
+        row = accuracy(self, gamma, C)
+        tried.append((self.haste, gamma, C, row["mean_score"]))
+        return row
+
+    monkeypatch.setattr(Trials, "accuracy", recorded)
+    estimator = classifier(machine=CrammerSinger(tol=1e-3))
+    search = KernelSearchCV(estimator, GAMMAS, CS, cv=FOLDS).fit(*wine)
+    hasty, again = tried[:9], tried[9:]
+    assert {row[0] for row in hasty} == {HASTE}
+    assert {row[0] for row in again} == {1.0}
+    assert len(again) == FINALISTS
+    left = [row[3] for row in hasty if row[1:3] not in [other[1:3] for other in again]]
+    assert max(left) <= min(row[3] for row in hasty if row[3] not in left)
+    assert search.best_score_ == max(row[3] for row in again)
+    exact = KernelSearchCV(classifier(machine=CrammerSinger(tol=1e-6)), GAMMAS, CS, cv=FOLDS)
+    del tried[:]
+    exact.fit(*wine)
+    assert len(tried) == 9
 
 
 def test_folds_with_weights(wine):

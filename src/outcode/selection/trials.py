@@ -87,6 +87,7 @@ class Trials:
     store: Any = None
     last: list[Any] = field(default_factory=list)
     path: Any = None
+    haste: float = 1.0  # multiplies the tolerance of trials
 
     def __post_init__(self) -> None:
         self.code, machine, decoder = self.data.estimator.elements()
@@ -134,7 +135,12 @@ class Trials:
         if slack == 1.0 or tol < COARSE_TOL:
             return {}
         names = getattr(machine, "trial_tolerances", ("tol",))
-        return {name: slack * getattr(machine, name) for name in names}
+        return {name: self.haste * slack * getattr(machine, name) for name in names}
+
+    @property
+    def loosened(self) -> bool:
+        """Whether trials are trained to a looser tolerance than the machine's, one by one."""
+        return bool(self._loosened) and not self.together
 
     def gram(self, gamma: float | None) -> Any:
         """Return the Gram store of a gamma; after another one nothing but duals is carried over."""
