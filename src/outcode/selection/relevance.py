@@ -164,7 +164,13 @@ class _Descent:
         """Return the gammas of the smallest smoothed bound on the way of L-BFGS; 0 stays 0."""
         box, first = [(0.0, MOST * bool(one)) for one in units], len(self.table)
         options = {"maxiter": max_iter, "ftol": 1e-7}
-        minimize(self.value, units, jac=True, method="L-BFGS-B", bounds=box, options=options)
+
+        def value(units: Array) -> tuple[float, Array]:
+            if units.any():
+                return self.value(units)
+            return 2.0 * self.table[first]["smooth"], np.zeros(len(units))  # no kernel: step back
+
+        minimize(value, units, jac=True, method="L-BFGS-B", bounds=box, options=options)
         way = self.table[first:]
         best = min(range(len(way)), key=lambda k: way[k]["value"])
         return np.asarray(way[best]["gamma"]) / self.unit
