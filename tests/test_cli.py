@@ -340,7 +340,7 @@ BAD_FILES = {
     "empty.csv": (lambda: b"", (), "empty"),
     "header.csv": (lambda: b"a,b,class\n", (), "no row"),
     "ragged.csv": ((GOOD + "1,2\n" * 5).encode, (), "row 31 (line 32)"),
-    "delimiter.csv": (lambda: GOOD.replace(",", "~").encode(), (), "delimiter"),
+    "delimiter.csv": (lambda: GOOD.replace(",", "_").encode(), (), "delimiter"),
     "encoding.csv": (
         lambda: GOOD.replace("x", "\xe9").encode("latin-1"),
         ("--encoding", "utf-8"),
