@@ -391,3 +391,26 @@ def test_dask_arrays_in_dask_arrays_out(data):
     assert np.array_equal(clf.predict(rows).compute(), clf.predict(X))
     kept = rows[:, 0] > -100  # Dask does not know how many rows that are
     assert len(clf.predict(rows[kept]).compute()) == 3000
+
+
+def test_the_command_line_trains_on_a_scheduler(local, data, tmp_path):
+    pytest.importorskip("click", reason="needs outcode[app]")
+    pytest.importorskip("safetensors", reason="needs outcode[app]")
+    workers, _ = local
+    X, labels = data
+    table = pandas.DataFrame(X[:600], columns=list("abcdef"))
+    table = table.assign(kind=np.array(["x", "y"])[labels[:600] % 2], species=NAMES[labels[:600]])
+    (tmp_path / "rows").mkdir()
+    for i in range(2):
+        table[300 * i : 300 * i + 300].to_csv(tmp_path / "rows" / f"{i}.csv", index=False)
+    arguments = ["fit", "rows", "--target", "species", "--landmarks", "20", "-o", "m.oc"]
+    arguments += ["--method", "ova+hinge", "--dask", workers.scheduler_address]
+    command = [sys.executable, "-m", "outcode", *arguments]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Dask: 2 workers at tcp" in done.stderr
+    assert "600 rows, 5 classes, 20 landmarks" in done.stdout + done.stderr
+    assert (tmp_path / "m.oc").stat().st_size > 1000
+    assert not (tmp_path / "m.oc.work").exists()

@@ -1,6 +1,7 @@
 """Landmark machines: equal to exact machines where they should be, and to brute refits."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -376,3 +377,18 @@ def test_the_model_does_not_depend_on_the_threads_of_blas():
             models.append(OutputCodeClassifier("dense", "nystrom", random_state=9).fit(X, y))
     first, second = (clf.machine_.coef_ for clf in models)
     assert np.array_equal(first, second)
+
+
+def test_scores_of_many_rows_and_classes_are_never_there_at_once():
+    rng = np.random.RandomState(0)
+    labels = np.arange(600) % 300
+    means = rng.randn(300, 5)
+    clf = OutputCodeClassifier("dense", Nystrom(100, C=100.0, loss="least_squares"), "hinge")
+    clf.fit(means[labels] + 0.01 * rng.randn(600, 5), labels)
+    new = means[rng.randint(300, size=40_000)]
+    tracemalloc.start()
+    found = clf.predict(new)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40_000 * 300 * 8  # one score for each row and class
+    assert np.array_equal(found[:50], clf.predict(new[:50]))

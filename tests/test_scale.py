@@ -219,6 +219,12 @@ def test_other_columns_unreadable_files_and_no_files_are_errors(data, folder, tm
     write_csv(folder / "part8.csv", X[:5], NAMES[labels[:5]], names)
     with pytest.raises(sources.BlockError, match=r"part8\.csv.*'f' is missing"):
         fit(files.files(folder, "species"))
+    for content in (b"\x00\x93 no text \xff", b"a,b,c\n"):
+        (folder / "part8.csv").write_bytes(content)
+        with pytest.raises(sources.BlockError, match=r"part8\.csv.*(cannot be read|is missing)"):
+            fit(files.files(folder, "species"))
+    write_csv(folder / "part8.csv", X[:0], labels[:0])  # a header alone is all right
+    assert len(fit(files.files(folder, "species")).support_) == 60
     (folder / "part8.csv").unlink()
     (folder / "part8.parquet").write_bytes(b"no parquet")
     with pytest.raises(sources.BlockError, match=r"part8\.parquet, block \d+: cannot be read"):

@@ -131,10 +131,11 @@ def test_one_class_other_machines_and_labels_apart_are_errors(data):
 def test_rows_are_learned_and_forgotten(data):
     X, y = data
     clf = classifier(loss="least_squares").partial_fit(X[:1000], y[:1000])
-    before = clf.margins(X)
+    before, sums = clf.margins(X), clf.machine_.statistics_.gram.copy()
     clf.partial_fit(X[1000:], y[1000:])
     assert np.abs(clf.margins(X) - before).max() > 1e-3
     clf.forget(X[1000:], y[1000:])
+    assert np.abs(clf.machine_.statistics_.gram - sums).max() <= 1e-10 * np.abs(sums).max()
     np.testing.assert_allclose(clf.margins(X), before, atol=1e-8)
     with pytest.raises(ValueError, match="was not in the first training"):
         clf.partial_fit(X[:2], ["ant", "yak"])

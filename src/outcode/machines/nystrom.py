@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from outcode import kernels
@@ -31,6 +31,9 @@ DOUBLE_LIMIT = 5000
 
 #: Rows for each landmark whose sums guide the descent of an iterative loss, and the fewest of all.
 GUIDES, LEAST_GUIDES = 2.5, 10_000
+
+#: New rows that are predicted at a time.
+PREDICTED_ROWS = 4096
 
 #: Newton steps begin where the decrease still to be had is this share of the objective.
 NEWTON_FROM = 1e-3
@@ -352,6 +355,10 @@ class Nystrom(Machine):
         score = Score(self.features_, self.coef_[None])
         parts = Threads().each(score, Arrays(X, group=np.zeros(X.shape[0], dtype=np.intp)))
         return settled(np.concatenate(list(parts)))
+
+    def blocks(self, n_rows: int) -> list[slice]:
+        """Cut new rows, so that the scores of many rows and classes are never there at once."""
+        return list(gen_batches(n_rows, PREDICTED_ROWS))
 
     def formula(self, x: Any) -> Any:
         """Return the margins of symbolic rows, in float64."""

@@ -94,7 +94,9 @@ def files(path: Any, target: str | None, names: tuple[str, ...] | None = None) -
 def _spans(path: str) -> Iterable[tuple[tuple[int, ...], int]]:
     """Return where each block begins and ends, and the rows before it."""
     try:
-        return list(row_spans(path) if is_parquet(path) else text_spans(path))
+        if is_parquet(path):
+            return list(row_spans(path))
+        return list(text_spans(path)) or [((0, 0), 0)]  # without rows: its header may be wrong
     except (OSError, ValueError):
         return [((0, 0, 1), 0)]  # reading it will say what is wrong, once its turn comes
 
