@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -10,8 +13,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from outcode import SPOC, OutputCodeClassifier, SingleBinaryClassifier, decoders
-from outcode.machines import SVM, Joint, LeastSquares
+from outcode.machines import SVM, Joint, LeastSquares, least_squares
+from outcode.parallel import thread_map
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
+from outcode.solvers.jcl import spectrum
 
 RNG = np.random.RandomState(0)
 LABELS = np.arange(36) % 3
@@ -235,3 +240,27 @@ def test_ctrl_c_in_a_search_leaves_it_as_it_was():
     with pytest.raises(KeyboardInterrupt):
         search.fit(X[:, :2], LABELS % 2)
     assert vars(search) == before
+
+
+def seconds_to_answer(work):
+    """Press Ctrl-C shortly after some work has begun; return how long the answer takes."""
+    main = threading.main_thread().ident
+    timer = threading.Timer(1.0, signal.pthread_kill, [main, signal.SIGINT])
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    return time.monotonic() - begin
+
+
+def test_ctrl_c_does_not_wait_for_threads_at_work():
+    assert seconds_to_answer(lambda: thread_map(time.sleep, [15.0] * 4, 2)) < 10
+
+
+@pytest.mark.parametrize("machine", ["ls", "jcl"])
+def test_ctrl_c_does_not_wait_for_factors_of_a_large_matrix(machine, monkeypatch):
+    for module, name in ((least_squares, "cholesky"), (spectrum, "eigh")):
+        monkeypatch.setattr(module, name, lambda *_, **__: time.sleep(15))
+    rows, model = np.repeat(X, 30, axis=0), OutputCodeClassifier(machine=machine, n_jobs=1)
+    assert seconds_to_answer(lambda: model.fit(rows, np.repeat(LABELS, 30))) < 10
+    assert not hasattr(model, "classes_")

@@ -7,10 +7,10 @@ threaded and the pieces are the same for any ``n_jobs``, so the model is too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import Lock
+from threading import Lock, Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 import joblib
@@ -18,6 +18,8 @@ from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
+#: Factors of a matrix of so many rows take long.
+LONG = 1000
 
 
 def n_threads(n_jobs: int | None) -> int:
@@ -74,10 +76,30 @@ def thread_map(
     with single_blas():
         if workers <= 1:
             return [function(item) for item in work]
-        with ThreadPoolExecutor(workers) as pool:
-            futures = [pool.submit(function, item) for item in work]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        pool, wait = ThreadPoolExecutor(workers), True
+        try:
+            return [future.result() for future in [pool.submit(function, item) for item in work]]
+        except KeyboardInterrupt:  # what runs ends by itself; nobody uses it
+            wait = False
+            raise
+        finally:
+            pool.shutdown(wait=wait, cancel_futures=True)
+
+
+def interruptible(function: Callable[[], R], rows: int) -> R:
+    """Return ``function()``, one call of a library on so many rows that Ctrl-C need not wait for.
+
+    It runs in a thread of its own if it takes long, since Ctrl-C reaches the main thread alone.
+    """
+    if rows < LONG or current_thread() is not main_thread():
+        return function()
+    found: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(function())
+        except BaseException as error:
+            found.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return found.result()

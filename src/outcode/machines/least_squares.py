@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from outcode.dichotomies import equal_columns
 from outcode.machines.common import check_signs
 from outcode.machines.growing import GrowingMachine
 from outcode.machines.kernel import KernelMachine, Task
-from outcode.parallel import thread_map
+from outcode.parallel import interruptible, thread_map
 from outcode.progress import progress
 from outcode.solvers.svm import columns as duals
 from outcode.solvers.triangular import inverted, squared_columns
@@ -196,7 +197,8 @@ class _System:
         M += shift
         M.flat[:: len(M) + 1] += 1.0 / box
         try:
-            lower = cholesky(M, lower=True, overwrite_a=True, check_finite=False)
+            factor = partial(cholesky, M, lower=True, overwrite_a=True, check_finite=False)
+            lower = interruptible(factor, len(M))
         except LinAlgError:
             raise ValueError(
                 "The kernel matrix plus diag(1 / C) is not positive definite: use a smaller C, "

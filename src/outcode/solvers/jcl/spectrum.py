@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, eigh, svd
 
 from outcode._checks import Array
+from outcode.parallel import interruptible
 
 #: Eigenvalues of a kernel below minus this share of the largest are not rounding.
 INDEFINITE = 1e-6
@@ -41,7 +42,8 @@ class Spectrum:
         size = float(np.linalg.norm(product))
         product -= 0.5 * (unit @ product) * unit
         K = blas.dsyr2(-1.0, unit, product, a=K, lower=1, overwrite_a=1)  # (I - uu') K (I - uu')
-        s, Q = eigh(K, lower=True, overwrite_a=True, check_finite=False, driver="evr")
+        options: Any = {"lower": True, "overwrite_a": True, "check_finite": False, "driver": "evr"}
+        s, Q = interruptible(partial(eigh, K, **options), len(K))
         first = _first_positive(s, size, matrix.dtype)
         Q = blas.dger(-1.0, unit, unit @ Q, a=Q, overwrite_a=1)  # small s: mixed with u's 0
         return cls(Q[:, first:], s[first:], d, rows)
@@ -53,7 +55,8 @@ class Spectrum:
         c = weight[rows]
         d = np.sqrt(c)
         centred = (X[rows] - (c / c.sum()) @ X[rows]) * d[:, None]
-        Q, lengths, _ = svd(centred, full_matrices=False, check_finite=False)
+        factors = partial(svd, centred, full_matrices=False, check_finite=False)
+        Q, lengths, _ = interruptible(factors, len(centred))
         r = int((lengths > max(X.shape) * np.finfo(float).eps * lengths[0]).sum())
         return cls(Q[:, :r][:, ::-1].copy(order="F"), lengths[:r][::-1] ** 2, d, rows)
 
