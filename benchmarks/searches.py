@@ -1,15 +1,22 @@
 """Searches over gamma and C on small tables against GridSearchCV of scikit-learn's SVC.
 
-    OMP_NUM_THREADS=1 python benchmarks/searches.py --data FOLDER [--cv 5] [--only NAME ...]
+    OMP_NUM_THREADS=1 python benchmarks/searches.py --data FOLDER [--cv 5 3] [--only NAME ...]
 
 Eleven widths around 1 / the median squared distance times five values of C, the same folds on both
 sides, in CPU seconds of one process. Half of the rows are held out for the errors. Each line of the
-table is the sum over all tables; with --tables one line for each. SPOC is run on --spoc tables.
+table is the sum over all tables; with --tables one line for each. SPOC is run on --spoc tables, by
+the first number of folds. Then a first fit is timed in processes of their own: after installation,
+when everything is compiled, and from the cache.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 
@@ -26,6 +33,24 @@ TABLES = ["iris", "wine", "glass", "ecoli", "zoo", "new-thyroid", "tae", "dermat
 SPOC = ["car", "cmc", "segment"]
 FACTORS = 2.0 ** np.arange(-5, 6)
 COSTS = 10.0 ** np.arange(-1, 4)
+
+START = """
+import numpy as np
+from outcode import SPOC, OutputCodeClassifier
+from outcode.machines import SVM
+from sklearn.svm import SVC
+def rows(n):
+    y = np.arange(n) % 3
+    return np.random.RandomState(0).randn(n, 5) + y[:, None], y
+"""
+FIRST = {
+    "import alone, 60 rows": "rows(60)",
+    "SVC, 60 rows": "SVC().fit(*rows(60))",
+    "float64, 60 rows": "OutputCodeClassifier().fit(*rows(60))",
+    "float64, 1,200 rows": "OutputCodeClassifier().fit(*rows(1200))",
+    "float32, 60 rows": "OutputCodeClassifier(machine=SVM(dtype='float32')).fit(*rows(60))",
+    "SPOC, 60 rows": "SPOC().fit(*rows(60))",
+}
 
 
 def load(name, folder):
@@ -61,17 +86,26 @@ def timed(search, rows):
     return time.process_time() - started, np.sum(search.predict(X_test) != y_test), len(y_test)
 
 
-def race(kind, names, args):
+def race(kind, names, args, cv):
     """Print the sums of one kind of search over tables."""
     total = np.zeros((2, 3))
     for name in names:
         rows = load(name, args.data)
-        pair = searches(kind, rows[2], FACTORS * median_gamma(rows[0]), args.cv)
+        pair = searches(kind, rows[2], FACTORS * median_gamma(rows[0]), cv)
         found = np.array([timed(search, rows) for search in pair])
         total += found
         if args.tables:
             line(f"{kind}, {name}", found)
-    line(f"{kind}, {len(names)} tables, {args.cv} folds", total)
+    line(f"{kind}, {len(names)} tables, {cv} folds", total)
+
+
+def process(code, folder):
+    """Return CPU seconds of a process that fits once, with compiled code kept in a folder."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    env = {**os.environ, "NUMBA_CACHE_DIR": folder}
+    subprocess.run([sys.executable, "-c", START + code], check=True, env=env)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def line(name, found):
@@ -86,7 +120,7 @@ def line(name, found):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True)
-    parser.add_argument("--cv", type=int, default=5)
+    parser.add_argument("--cv", type=int, nargs="+", default=[5, 3])
     parser.add_argument("--only", nargs="*", default=TABLES)
     parser.add_argument("--spoc", nargs="*", default=SPOC)
     parser.add_argument("--tables", action="store_true")
@@ -97,10 +131,15 @@ def main():
         searches(kind, None, [1.0], 2)[0].fit(X, np.arange(40) % 3)
     print("| search | outcode, CPU s | SVC, CPU s | ratio | error | SVC's |")
     print("|---|---|---|---|---|---|")
-    race("one-vs-all", args.only, args)
-    race("one-vs-one, likelihood", args.only, args)
+    for cv in args.cv:
+        race("one-vs-all", args.only, args, cv)
+        race("one-vs-one, likelihood", args.only, args, cv)
     if args.spoc:
-        race("SPOC", args.spoc, args)
+        race("SPOC", args.spoc, args, args.cv[0])
+    print("\n| first fit, CPU s of the process | compiled | from the cache |\n|---|---|---|")
+    for name, code in FIRST.items():
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"| {name} | {process(code, folder):.2f} | {process(code, folder):.2f} |")
 
 
 if __name__ == "__main__":
