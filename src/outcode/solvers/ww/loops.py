@@ -10,6 +10,8 @@ from outcode.solvers.svm.loops import add_multiple, add_rows, compiled, compiled
 
 #: Curvature at or below this times the largest is taken for a linear problem.
 FLAT = 1e-14
+#: Nor is one by which a lead cannot be divided.
+LEAST = 1e-290
 #: Samples, or pairs of classes, with at least this share of the largest violation are worked on.
 SHARE = 0.3
 #: Two classes are left once this share of their violation is left.
@@ -129,7 +131,7 @@ def samples_in_turn(
     """
     k, n = G.shape
     psi, g, before, after = np.empty(n), np.empty(k), np.empty(k), np.empty(k)
-    flat, steps = FLAT * np.abs(diagonal).max(), 0
+    flat, steps = max(FLAT * np.abs(diagonal).max(), LEAST), 0
     violations(G, alpha, labels, box, psi)
     largest = psi.max()
     least = max(tol, SHARE * largest)
