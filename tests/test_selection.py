@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -268,6 +269,18 @@ def test_doubling_stops_after_three_failures():
     assert _doubled(score, 1.0, 3) == 32.0
     assert tried == [1, 2, 4, 8, 16, 32, 64, 128, 256, 0.5, 0.25, 0.125]
     assert to_beat == [-1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3]
+
+
+def test_trials_are_looser_and_silent_and_the_best_setting_is_neither():
+    X, y = load_iris(return_X_y=True)
+    early = SingleBinaryClassifier("identity", max_iter=5)
+    search = GreedySearch(early, cv=3, patience=1, refit=False).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"stopped early.*tol=0.001"):
+        search.set_params(refit=True).fit(X, y)
+    data = selection.trials.Data(early, X, y, np.ones(len(y)))
+    assert Trials(data, [])._loosened == {"tol": 0.01, "kernel_tol": 0.01}
+    data.estimator = SingleBinaryClassifier(tol=1e-6)
+    assert Trials(data, [])._loosened == {}
 
 
 def test_a_setting_that_cannot_win_is_left_early_and_the_walk_is_the_same(wine, monkeypatch):
