@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from outcode import SPOC, OutputCodeClassifier, SingleBinaryClassifier, decoders
-from outcode.machines import SVM, Joint, Kessler, LeastSquares, least_squares
+from outcode.machines import SVM, Joint, Kessler, LeastSquares, SparseLinear, least_squares
 from outcode.parallel import thread_map
 from outcode.selection import GreedySearch, KernelSearchCV, LOOBoundSearch
 from outcode.solvers.jcl import spectrum
@@ -29,6 +29,7 @@ ESTIMATORS = {
     "ls": OutputCodeClassifier("ovo", LeastSquares(), "coupling"),
     "jcl": OutputCodeClassifier(machine=Joint()),
     "nystrom": OutputCodeClassifier(machine="nystrom"),
+    "sparse linear": OutputCodeClassifier(machine=SparseLinear()),
     "kessler linear": OutputCodeClassifier(machine=Kessler("linear")),
     "spoc": SPOC(),
     "spoc linear": SPOC("linear"),

@@ -164,7 +164,10 @@ def _hinge(X: Any, t: Array, mass: Array, lambda1: float, tol: float, max_iter: 
     bounds = [(0, None)] * (2 * d) + [(None, None)] + [(0, None)] * n
     found = linprog(costs, A_ub=A, b_ub=-np.ones(n), bounds=bounds, method="highs")
     if found.x is None:
-        raise RuntimeError(f"The linear program of a column was not solved: {found.message}")
+        raise ValueError(
+            f"The linear program of a column was not solved: scale the features first, for example "
+            f"with sklearn.preprocessing.StandardScaler. ({found.message})"
+        )
     w, b = found.x[:d] - found.x[d : 2 * d], float(found.x[2 * d])
     loss = float(mass @ np.maximum(0.0, 1.0 - t * (X @ w + b)))
     objective = loss + lambda1 * float(np.abs(w).sum())
