@@ -105,7 +105,7 @@ def test_closeness_is_the_kernel_of_margins_and_codewords():
     np.testing.assert_array_equal(same.predict(X), clf.predict(X))
     euclid = clf.with_decoder(Closeness("rbf", 0.1))
     np.testing.assert_array_equal(euclid.predict(X), clf.with_decoder("euclidean").predict(X))
-    with pytest.raises(ValueError, match="name a kernel"):
+    with pytest.raises(ValueError, match="give the name of a kernel"):
         clf.with_decoder(Closeness("precomputed"))
 
 

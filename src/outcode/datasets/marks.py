@@ -299,8 +299,8 @@ def stamps(values: Array) -> Array | None:
 
     Examples
     --------
-    >>> stamps(np.array([1577836800.0, np.nan]))
-    array(['2020-01-01T00:00:00',                 'NaT'], dtype='datetime64[s]')
+    >>> stamps(np.array([1577836800.0, np.nan])).astype(str).tolist()
+    ['2020-01-01T00:00:00', 'NaT']
     """
     present = values[~np.isnan(values)]
     unit = 1000 if len(present) and present[0] > 3e11 else 1
