@@ -408,7 +408,7 @@ def test_k_is_the_smallest_with_the_fewest_held_out_errors(code):
     clf.random_state = 0
     clf.fit(X, y)
     decoder, n = clf.decoder_, len(X)
-    margins = clf.rule_.held_out[3][0]
+    margins = np.asarray(clf.rule_.held_out[3][0])
     near = input_distances(X, X)
     np.fill_diagonal(near, np.inf)  # not its own neighbour
     for k, error in decoder.errors_.items():

@@ -122,7 +122,7 @@ def test_rows_are_added_and_forgotten(data):
     np.testing.assert_allclose(machine.margins(X), before, atol=1e-8)
     with pytest.raises(ValueError, match="forgotten"):
         machine.update_rows(np.vstack([X, X]), CODE[np.tile(labels, 2)], add=False)
-    with pytest.raises(ValueError, match="not there in training"):
+    with pytest.raises(ValueError, match="not in the training set"):
         machine.update_rows(X[:1], -np.ones((1, 5), dtype=np.int8), add=True)
     with pytest.raises(AttributeError, match="update"):
         Nystrom(60).fit(X, CODE[labels]).update_rows(X, CODE[labels], add=True)

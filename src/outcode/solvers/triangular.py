@@ -39,7 +39,7 @@ def solved(M: Array, t: Array) -> tuple[Array, Array]:
     Examples
     --------
     >>> x, diagonal = solved(np.array([[2.0, 0.0], [0.0, 4.0]], order="F"), np.ones((2, 1)))
-    >>> x.ravel().tolist(), diagonal.round(3).tolist()
+    >>> x.round(3).ravel().tolist(), diagonal.round(3).tolist()
     ([0.5, 0.25], [0.5, 0.25])
     """
     factorise, solve, _, _ = ROUTINES[M.dtype]
