@@ -124,7 +124,7 @@ def test_rows_are_added_and_forgotten(data):
         machine.update_rows(np.vstack([X, X]), CODE[np.tile(labels, 2)], add=False)
     with pytest.raises(ValueError, match="not in the training set"):
         machine.update_rows(X[:1], -np.ones((1, 5), dtype=np.int8), add=True)
-    with pytest.raises(AttributeError, match="update"):
+    with pytest.raises(AttributeError, match="needs all rows at once"):
         Nystrom(60).fit(X, CODE[labels]).update_rows(X, CODE[labels], add=True)
 
 
