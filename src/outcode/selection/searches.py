@@ -276,9 +276,8 @@ class KernelSearchCV(_Search):
     """Choose gamma and C by cross-validation on one Gram matrix.
 
     The results are those of ``GridSearchCV`` with the same folds and (weighted) accuracy as score,
-    but no kernel value is computed twice, and most trainings start from an earlier solution. On
-    small tables support vector machines are ranked at three times their ``tol``, unless that is
-    below 1e-5: a score may differ by a row that is close to the boundary. Machines that learn all
+    but no kernel value is computed twice, and most trainings start from an earlier solution: within
+    ``tol`` a score may differ by a row that is close to the boundary. Machines that learn all
     classes at once are ranked more coarsely, and the five best settings are trained again. Ties go
     to the smaller gamma, then to the smaller C. A code that is learned with machines is learned
     once per fold, with the parameters of the given estimator.

@@ -31,9 +31,8 @@ from outcode.training import Problem, Rule, train, train_path
 
 #: Beyond this many rows, trials of machines with a tol of at least COARSE_TOL use float32.
 SINGLE_LIMIT, COARSE_TOL = 1000, 1e-5
-#: Up to this many rows, all values of C and all splits are trained together, to so many times a
-#: tolerance of at least COARSE_TOL.
-PATH_ROWS, PATH_SLACK = 2000, 3.0
+#: Up to this many rows, all values of C and all splits are trained together.
+PATH_ROWS = 2000
 
 Split = tuple[Array, Array]
 Row = dict[str, float]
@@ -203,7 +202,7 @@ class Trials:
     def _path_scores(self, gamma: float | None, values: list[float]) -> Array:
         """Return the (n_values, n_splits) accuracies of every value of C and split."""
         store, (fresh, decoder) = self.gram(gamma), self._fresh
-        machine = fresh.set_params(**self.machine.setting(gamma, None), **self._coarse)
+        machine = fresh.set_params(**self.machine.setting(gamma, None))
         trainings = train_path(self._whole, store, machine, values, self.path, n_jobs=self.n_jobs)
         self.path = trainings.path
         margins = self.path.margins_of_each([test for _, test in self.splits])
@@ -212,12 +211,6 @@ class Trials:
         truth, mass, start = self._tested
         right = (best.reshape(len(values), -1) == truth) * mass
         return np.add.reduceat(right, start, axis=1) / np.add.reduceat(mass, start)
-
-    @cached_property
-    def _coarse(self) -> dict[str, float]:
-        """A tolerance that ranks settings as well; the best is trained to the one asked for."""
-        tol = self.machine.tol
-        return {"tol": PATH_SLACK * tol} if tol >= COARSE_TOL else {}
 
     @cached_property
     def _test_rows(self) -> list[Any]:
