@@ -209,9 +209,9 @@ def report(store):
         rank = f"{ranks[m]:.2f}" if m in ranks else "-"
         losses = [loss(table[n][m]) for n in have] if m != GRID and whole else []
         mean_loss = f"{np.mean(losses):.3f}" if losses else "-"
-        seconds = sum(cpu(table[n][m]) for n in have)
-        ratio = f"1/{baseline / seconds:.1f}" if whole else "-"
-        print(f"| {m} | {mean} | {rank} | {mean_loss} | {seconds:.1f} | {ratio} |")
+        spent = sum(cpu(table[n][m]) for n in have)
+        ratio = f"1/{baseline / spent:.1f}" if whole else "-"
+        print(f"| {m} | {mean} | {rank} | {mean_loss} | {spent:.1f} | {ratio} |")
     print(f"\n{len(sets)} sets. {friedman.sentence}\n")
     per_set(table, sets)
     print()

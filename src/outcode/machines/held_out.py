@@ -59,7 +59,8 @@ class HeldOutMargins:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if self._dense is None:
             self._dense = self._all()
-        return np.array(self._dense, dtype=dtype, copy=copy)
+        found = np.asarray(self._dense, dtype=dtype)
+        return found.copy() if copy else found
 
     def _all(self) -> Array:
         out, gram = np.empty(self.shape), self.gram.get()
